@@ -105,15 +105,28 @@ class Case(Struct, frozen=True, dict=True):
         """How much longer each rank computes as it calls kernels more often (R,), as logarithms."""
         return work_by_calls(self.evidence.operators, self.view)
 
-    def work_of_hosts(self, known: BoolArray) -> FloatArray:
-        """How much more than other hosts ranks have to compute (R,), by calls of kernels and their lengths.
+    @cached_property
+    def work_of_ranks(self) -> FloatArray:
+        """How much longer ranks compute for what they are given (R,), as logarithms: more or longer calls.
 
-        As logarithms; ranks that are not `known` (R,) are no peers.
+        Lengths say it where nothing tells which ranks share their samples.
         """
+        lengths = 0.0 if self.kernels is None else self.kernels.of_samples(self.kernels.longer)
+        return np.maximum(self.work_by_calls, 0.0) + np.where(self.view.replica < 0, lengths, 0.0)
+
+    def work_of_hosts(self, known: BoolArray) -> FloatArray:
+        """The same, compared with other hosts, of ranks that are `known` (R,); the others are no peers.
+
+        Lengths say it of ranks that share their samples, or may: all of a host may have the same ones.
+        """
+        view, lengths = self.view, np.zeros(len(known))
         calls = np.where(known, self.work_by_calls, np.nan)
-        by_calls = np.nan_to_num(relative_to_other_hosts(calls[:, None], self.view)[:, 0])
-        by_lengths = 0.0 if self.kernels is None else self.kernels.of_samples(known, self.view)
-        return np.asarray(np.maximum(by_calls, 0.0) + np.maximum(by_lengths, 0.0))
+        by_calls = np.nan_to_num(relative_to_other_hosts(calls[:, None], view)[:, 0])
+        if self.kernels is not None:
+            call_us = np.where(known[:, None], self.kernels.call_us, np.nan)
+            lengths = self.kernels.of_samples(relative_to_other_hosts(np.log(call_us), view))
+        may_share = (np.bincount(view.sample)[view.sample] > 1) | (view.replica < 0)
+        return np.maximum(by_calls, 0.0) + np.where(may_share, lengths, 0.0)
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:

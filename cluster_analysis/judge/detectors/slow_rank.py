@@ -134,14 +134,14 @@ def rank_suspects(
 def _is_own(case: Case, lost: FloatArray, rank: int) -> bool:
     """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
 
-    So did who calls kernels more often.
+    So did who calls kernels more often, or whose calls are longer but for those that update weights.
 
     `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
     view = case.view
     same = view.sample == view.sample[rank]
     same[rank] = False
-    work = float(np.nan_to_num(median(lost[same])) if same.any() else case.work_by_calls[rank])
+    work = float(np.nan_to_num(median(lost[same])) if same.any() else case.work_of_ranks[rank])
     return bool(lost[rank] - work >= HALFWAY * lost[rank] and (same.any() or view.knows_work))
 
 

@@ -67,19 +67,18 @@ class Kernels(Struct, frozen=True):
         own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
-    def of_samples(self, known: BoolArray, view: JobView) -> FloatArray:
-        """Return how much longer all types take than on other hosts, but those that update weights (R,).
+    def of_samples(self, longer: FloatArray) -> FloatArray:
+        """Return how far all types take `longer` (R, T) than those that update weights (R,), as logarithms.
 
-        As logarithms, of the ranks that are `known` (R,): longer samples lengthen all of them, a slow device
-        the updates, too, which are the same work on all ranks. 0 without these.
+        Longer samples lengthen all of them; a slow device the updates too, the same work on all ranks. 0
+        without these.
         """
-        call_us = np.where(known[:, None], self.call_us, np.nan)
-        longer = relative_to_other_hosts(np.log(call_us), view)
         matters = self.total_us >= SMALL_SHARE * self.total_us.sum()
-        if not (self.updates & matters).any() or not (~self.updates & matters).any():
+        follows, updates = longer[:, matters & ~self.updates], longer[:, self.updates]
+        if not follows.size or not updates.size:
             return np.zeros(len(longer))
-        least = np.fmin.reduce(longer[:, ~self.updates & matters], axis=1)
-        return np.asarray(np.nan_to_num(least - median(longer[:, self.updates & matters], 1)))
+        least = np.fmin.reduce(follows, axis=1) - median(updates, 1)
+        return np.asarray(np.maximum(np.nan_to_num(least), 0.0))
 
     @property
     def updates(self) -> BoolArray:
@@ -125,8 +124,8 @@ class Kernels(Struct, frozen=True):
         """
         usual = self._usual(sigma(self.longer, 0))
         apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
-        # A type that few of those who call it call as often is not known to follow anything.
-        is_known = np.isfinite(self.longer).sum(0) >= HALFWAY * (self.spent_us > 0).sum(0)
+        # What few of those who call it call as often, or updates weights, is not known to follow samples.
+        is_known = ~self.updates & (np.isfinite(self.longer).sum(0) >= HALFWAY * (self.spent_us > 0).sum(0))
         alike = is_known & (apart <= usual / (TWICE * STEADIER_FACTOR))
         if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
             return None

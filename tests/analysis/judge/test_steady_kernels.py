@@ -26,6 +26,7 @@ CHANCE = np.random.default_rng(5)
 #: What a rank's samples of each step lengthen its computing by.
 SAMPLES = np.exp(CHANCE.normal(0.0, 0.15, (N_RANKS, N_STEPS)))
 DEVICES = np.exp(CHANCE.normal(0.0, 0.004, N_RANKS))
+EQUAL = np.ones(N_RANKS)
 #: What the samples lengthen, and what they do not, as shares of computing.
 KERNELS = {"MatMulV3": 0.65, "FlashAttentionScore": 0.27, "Add": 0.05, "ApplyAdamWV2": 0.03}
 
@@ -47,9 +48,12 @@ def alarms(
 
 def computed(
     slower: FloatArray, samples: FloatArray | float, *, where: Topology = WHERE,
-    by_step: FloatArray | float = 1.0, **alone: FloatArray,
+    by_step: FloatArray | float = 1.0, calls: FloatArray = EQUAL, **alone: FloatArray,
 ) -> JobEvidence:  # fmt: skip
-    """What is known of ranks (R,) so many times slower, whose samples (R, S) take so many times as long."""
+    """What is known of ranks (R,) so many times slower, whose samples (R, S) take so many times as long.
+
+    They call kernels so many times more often (`calls`, R).
+    """
     spent = {
         name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
         * by_step * (1.0 if name == "ApplyAdamWV2" else samples)
@@ -66,6 +70,8 @@ def computed(
         for name, us in spent.items()
         for rank, total in enumerate(np.broadcast_to(us, SAMPLES.shape).sum(axis=1))
     ]
+    for row in rows:
+        row["n_calls"] = round(row["n_calls"] * float(calls[row["rank"]]))
     evidence = evidence_of_computing(
         np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
     )
@@ -236,6 +242,26 @@ def test_attention_that_grows_faster_than_its_samples_is_nobody_s_fault() -> Non
 
 def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
     assert not alarms(np.ones(N_RANKS), ApplyAdamWV2=slow(range(4, 5), 1.6))
+
+
+@pytest.mark.parametrize(("more_calls", "named"), [(1.2, []), (1.0, ["slow_host-2"])])
+def test_a_host_whose_ranks_call_kernels_more_often_has_more_work(
+    more_calls: float, named: list[str]
+) -> None:
+    host = slow(range(8, 16), 1.2)
+    evidence = computed(host, 1.0, calls=slow(range(8, 16), more_calls))
+    assert [one.id for one in detect(evidence, WHERE).findings if one.is_alarm] == named
+
+
+@pytest.mark.parametrize(("of_optimizer", "are_named"), [(False, False), (True, True)])
+def test_hosts_that_may_hold_a_replica_each_are_slow_only_if_their_optimizer_is_too(
+    of_optimizer: bool, are_named: bool
+) -> None:
+    by_host = np.repeat([1.0, 1.25, 0.8, 0.9], 8)
+    longer = dict.fromkeys(KERNELS, by_host) | {"ApplyAdamWV2": by_host if of_optimizer else EQUAL}
+    where = replace(WHERE, dp_index={})
+    found = detect(computed(EQUAL, 1.0, where=where, **longer), where).findings
+    assert any(one.is_alarm for one in found) == are_named
 
 
 def job_of_stages(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, RANK_TIMES, STEPS
-from cluster_analysis.trace.evidence import StepEvidence
+from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import Alike, as_many_iterations
 from cluster_run.ids import Step
@@ -123,3 +125,35 @@ def test_steps_that_differ_before_tell_nothing_of_the_last() -> None:
 
 def test_one_step_before_is_too_few() -> None:
     assert not is_last_cut(steps(WHOLE, (22, [55.0, 56.0])))
+
+
+def ending(n_micro_batches: int, *last: str, number: int) -> StepEvidence:
+    """A step of two ranks: a sum of `tp` for each micro-batch, then the `last` ones."""
+    groups = ("all", "dp", "tp")
+    calls = ["tp"] * n_micro_batches + list(last)
+    one = steps((2 * len(calls), [10.0 * len(calls)] * 2))[0]
+    n, nothing = 2 * len(calls), np.zeros(0)
+    no_ids, no_flags = nothing.astype(np.int32), nothing.astype(bool)
+    operators = StepOperators(
+        np.array([4, 5]), nothing, nothing, np.repeat([0, 1], len(calls)), np.arange(n), *[no_ids] * 5,
+        nothing, nothing, *[no_flags] * 5, np.array([groups.index(name) for name in 2 * calls]),
+        np.zeros(n, np.int32), no_ids, nothing, nothing, groups, ("allreduce",),
+    )  # fmt: skip
+    return replace(one, step=Step(number), operators=operators)
+
+
+@pytest.mark.parametrize(
+    ("last", "is_cut"),
+    [
+        ((3, "dp", "dp", "all"), False),  # fewer micro-batches
+        ((5, "dp"), True),
+        ((3,), True),
+    ],
+)
+def test_a_step_with_less_work_that_ends_as_others_do_is_whole(last: tuple[int, str], is_cut: bool) -> None:
+    whole = [ending(8, "dp", "dp", "all", number=number) for number in range(3)]
+    assert is_last_cut([*whole, ending(*last, number=3)]) == is_cut
+
+
+def test_a_step_that_ends_with_a_call_it_has_fewer_of_is_cut() -> None:
+    assert is_last_cut([*(ending(8, number=number) for number in range(3)), ending(5, number=3)])
