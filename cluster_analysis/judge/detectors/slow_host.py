@@ -20,7 +20,7 @@ from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_run.facts import FindingFact, fact
 from cluster_run.kinds import WorkloadKind
@@ -131,8 +131,31 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
     course = course if local.is_computing else lost_always_us(view, own, view.likely_idle_us)
-    one = late_suspect(view, whole, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
+    events = None if not local.is_computing else _steps_that_lose(case, np.isfinite(of_rank), own)
+    if events is not None:
+        course = course * len(course) / events.sum()
+    one = late_suspect(
+        view, whole, own, course, events, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts
+    )
     return replace(one, p_value=float(judged.tail[worst]))
+
+
+def _steps_that_lose(case: Case, known: BoolArray, own: IntArray) -> BoolArray | None:
+    """Return in which steps (S,) a host of ranks `own` loses what its kernels take longer; None for all.
+
+    Kernels are known for all steps together. Its totals say it, where its steps differ by more than those of
+    other hosts do by chance; ranks that are not `known` (R,) are no peers.
+    """
+    local = next(one for one in case.local_times if one.is_computing)
+    series = relative_to_other_hosts(case.series(local, ~known, case.view.host), case.view)
+    course, others = median(series[own], 0), np.setdiff1d(np.flatnonzero(known), own)
+    loses = course >= max(local.effect, HALFWAY * float(np.nanmax(course)))
+    if len(loses) < case.limits.min_steps_intermittent or not loses.any() or loses.mean() > MOSTLY:
+        return None
+    by_host = medians_by(series[others], np.unique(case.view.host[others], return_inverse=True)[1])
+    noise = float(np.nanmax(sigma(by_host - median(by_host, 1)[:, None], 1)))
+    is_apart = course[loses].mean() - course[~loses].mean() > CLEAR_SIGMAS * noise
+    return loses if is_apart else None
 
 
 def _quiet_us(local: LocalTime, ranks: IntArray) -> float:
