@@ -148,12 +148,12 @@ def _steps_that_lose(case: Case, known: BoolArray, own: IntArray) -> BoolArray |
     """
     local = next(one for one in case.local_times if one.is_computing)
     series = relative_to_other_hosts(case.series(local, ~known, case.view.host), case.view)
-    course, others = median(series[own], 0), np.setdiff1d(np.flatnonzero(known), own)
-    loses = course >= max(local.effect, HALFWAY * float(np.nanmax(course)))
+    course, others = np.nan_to_num(median(series[own], 0)), np.setdiff1d(np.flatnonzero(known), own)
+    loses = course >= max(local.effect, HALFWAY * float(course.max()))
     if len(loses) < case.limits.min_steps_intermittent or not loses.any() or loses.mean() > MOSTLY:
         return None
     by_host = medians_by(series[others], np.unique(case.view.host[others], return_inverse=True)[1])
-    noise = float(np.nanmax(sigma(by_host - median(by_host, 1)[:, None], 1)))
+    noise = float(np.fmax.reduce(sigma(by_host - median(by_host, 1)[:, None], 1)))
     is_apart = course[loses].mean() - course[~loses].mean() > CLEAR_SIGMAS * noise
     return loses if is_apart else None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -262,6 +264,17 @@ def test_hosts_that_may_hold_a_replica_each_are_slow_only_if_their_optimizer_is_
     where = replace(WHERE, dp_index={})
     found = detect(computed(EQUAL, 1.0, where=where, **longer), where).findings
     assert any(one.is_alarm for one in found) == are_named
+
+
+@pytest.mark.parametrize(("steps", "pattern"), [([1, 3], "intermittent"), (range(5), "persistent")])
+def test_a_host_known_by_its_kernels_is_slow_in_the_steps_whose_totals_say_so(
+    steps: Sequence[int], pattern: str
+) -> None:
+    by_step = np.ones((N_RANKS, N_STEPS))
+    by_step[8:16, list(steps)] = 1.25
+    (alarm,) = alarms(EQUAL, by_step=by_step)
+    assert (alarm.id, alarm.pattern, alarm.steps) == ("slow_host-2", pattern, tuple(steps))
+    assert alarm.cost_ms_per_step == pytest.approx(0.25 * 0.6 * STEP_US / 1e3 * len(steps) / N_STEPS, rel=0.1)
 
 
 def job_of_stages(
