@@ -9,24 +9,20 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.deviation import (
-    Deviation,
-    deviation_of,
-    relative_to_other_hosts,
-    relative_to_peers,
-)
+from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
 from cluster_analysis.judge.measures.idle import beyond_scatter, shared_by_seat
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.local_times import LocalTime, local_times
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
-from cluster_analysis.judge.measures.steady import Kernels, kernels_of, work_by_calls
+from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, others_median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.kernel_calls import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -73,9 +69,14 @@ class Case(Struct, frozen=True, dict=True):
         return tuple(one for one in local_times(self.view, self.limits) if np.isfinite(one.values).any())
 
     @cached_property
+    def calls(self) -> KernelCalls:
+        """Calls of kernels by rank and type."""
+        return kernel_calls(self.evidence.operators, self.view.ranks)
+
+    @cached_property
     def kernels(self) -> Kernels | None:
         """How long kernels take on each rank compared with its peers; None where not known."""
-        return kernels_of(self.evidence.operators, self.view, self.view.role)
+        return kernels_of(self.calls, self.view.role)
 
     def ways_to_compare(self, local: LocalTime, *, of_all: bool = False) -> list[LocalTime]:
         """How a local time is compared: computing also by kernels, which see through uneven work.
@@ -103,30 +104,8 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def work_by_calls(self) -> FloatArray:
         """How much longer each rank computes as it calls kernels more often (R,), as logarithms."""
-        return work_by_calls(self.evidence.operators, self.view)
-
-    @cached_property
-    def work_of_ranks(self) -> FloatArray:
-        """How much longer ranks compute for what they are given (R,), as logarithms: more or longer calls.
-
-        Lengths say it where nothing tells which ranks share their samples.
-        """
-        lengths = 0.0 if self.kernels is None else self.kernels.of_samples(self.kernels.longer)
-        return np.maximum(self.work_by_calls, 0.0) + np.where(self.view.replica < 0, lengths, 0.0)
-
-    def work_of_hosts(self, known: BoolArray) -> FloatArray:
-        """The same, compared with other hosts, of ranks that are `known` (R,); the others are no peers.
-
-        Lengths say it of ranks that share their samples, or may: all of a host may have the same ones.
-        """
-        view, lengths = self.view, np.zeros(len(known))
-        calls = np.where(known, self.work_by_calls, np.nan)
-        by_calls = np.nan_to_num(relative_to_other_hosts(calls[:, None], view)[:, 0])
-        if self.kernels is not None:
-            call_us = np.where(known[:, None], self.kernels.call_us, np.nan)
-            lengths = self.kernels.of_samples(relative_to_other_hosts(np.log(call_us), view))
-        may_share = (np.bincount(view.sample)[view.sample] > 1) | (view.replica < 0)
-        return np.maximum(by_calls, 0.0) + np.where(may_share, lengths, 0.0)
+        work = np.log(np.where(self.calls.expected_us > 0, self.calls.expected_us, np.nan))
+        return np.nan_to_num(work - group_medians(work[:, None], self.view.role)[:, 0])
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:
@@ -137,7 +116,7 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def kernels_of_all(self) -> Kernels | None:
         """How long kernels take on each rank compared with all ranks of the job; None where not known."""
-        return kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
+        return kernels_of(self.calls, np.zeros_like(self.view.role))
 
     @cached_property
     def stages_differ_by_work(self) -> bool:

@@ -185,3 +185,14 @@ def running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
 def scatter(values: FloatArray) -> float:
     """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
     return float(np.mean(np.abs(values - np.median(values))))
+
+
+def most_of_others(values: FloatArray, role: IntArray) -> FloatArray:
+    """The most that any other of each rank's role has (R, N), 0 at least; infinite without others."""
+    found = np.full(values.shape, np.inf)
+    for one in np.unique(role).tolist():
+        inside = np.flatnonzero(role == one)
+        if len(inside) > 1:
+            second, most = np.maximum(np.sort(values[inside], axis=0)[-2:], 0.0)
+            found[inside] = np.where(values[inside] < most, most, second)
+    return found

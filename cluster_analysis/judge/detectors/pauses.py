@@ -13,9 +13,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import every_so_many, rhythm_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.rhythm import every_so_many, rhythm_of
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_run.facts import fact

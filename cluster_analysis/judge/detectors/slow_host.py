@@ -94,7 +94,7 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     by_step = medians_by(relative[known], code)
     level = median(by_step, 1)
     # What more work explains, no device does.
-    own_loss = of_rank - case.work_of_hosts(np.isfinite(of_rank)) if local.follows_work else of_rank
+    own_loss = of_rank - _more_work(case, np.isfinite(of_rank)) if local.follows_work else of_rank
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
     least, n_peers = np.full(len(hosts), local.floor), dict[int, tuple[int, int]]()
@@ -131,21 +131,32 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
     course = course if local.is_computing else lost_always_us(view, own, view.likely_idle_us)
-    events = None if not local.is_computing else _steps_that_lose(case, np.isfinite(of_rank), own)
-    if events is not None:
-        course = course * len(course) / events.sum()
+    events = _steps_that_lose(case, local, np.isfinite(of_rank), own)
+    course = course if events is None else course / events.mean()
     one = late_suspect(
         view, whole, own, course, events, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts
     )
     return replace(one, p_value=float(judged.tail[worst]))
 
 
-def _steps_that_lose(case: Case, known: BoolArray, own: IntArray) -> BoolArray | None:
-    """Return in which steps (S,) a host of ranks `own` loses what its kernels take longer; None for all.
+def _more_work(case: Case, known: BoolArray) -> FloatArray:
+    """How much longer `known` ranks (R,) compute than other hosts for more or longer calls, as logarithms.
 
-    Kernels are known for all steps together. Its totals say it, where its steps differ by more than those of
-    other hosts do by chance; ranks that are not `known` (R,) are no peers.
+    All of a host may have the same samples, where ranks share them.
     """
+    view, calls = case.view, np.where(known, case.work_by_calls, np.nan)
+    more = np.fmax(relative_to_other_hosts(calls[:, None], view)[:, 0], 0.0)
+    longer = 0.0 if case.kernels is None else case.kernels.of_samples(known, view)
+    return more + np.where((np.bincount(view.sample)[view.sample] > 1) | (view.replica < 0), longer, 0.0)
+
+
+def _steps_that_lose(case: Case, local: LocalTime, known: BoolArray, own: IntArray) -> BoolArray | None:
+    """Return in which steps (S,) ranks `own` of a host lose what their kernels take longer; None for all.
+
+    Totals say it, where its steps differ by more than those of other `known` ranks (R,) do by chance.
+    """
+    if local.follows_work or not local.is_computing:
+        return None
     local = next(one for one in case.local_times if one.is_computing)
     series = relative_to_other_hosts(case.series(local, ~known, case.view.host), case.view)
     course, others = np.nan_to_num(median(series[own], 0)), np.setdiff1d(np.flatnonzero(known), own)
@@ -154,8 +165,7 @@ def _steps_that_lose(case: Case, known: BoolArray, own: IntArray) -> BoolArray |
         return None
     by_host = medians_by(series[others], np.unique(case.view.host[others], return_inverse=True)[1])
     noise = float(np.fmax.reduce(sigma(by_host - median(by_host, 1)[:, None], 1)))
-    is_apart = course[loses].mean() - course[~loses].mean() > CLEAR_SIGMAS * noise
-    return loses if is_apart else None
+    return loses if course[loses].mean() - course[~loses].mean() > CLEAR_SIGMAS * noise else None
 
 
 def _quiet_us(local: LocalTime, ranks: IntArray) -> float:

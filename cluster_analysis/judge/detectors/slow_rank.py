@@ -11,16 +11,11 @@ from msgspec.structs import replace
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.late import confirmed, late_suspect
 from cluster_analysis.judge.detectors.pauses import as_pause
-from cluster_analysis.judge.measures.deviation import (
-    Deviation,
-    chance_of_as_many,
-    least_by_chance,
-    most_of_others,
-)
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, least_by_chance
 from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
+from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, most_of_others, theil_sen
 from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
@@ -132,16 +127,16 @@ def rank_suspects(
 
 
 def _is_own(case: Case, lost: FloatArray, rank: int) -> bool:
-    """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
+    """Whether it is the device: if TP/CP peers lose with a rank, or it calls more kernels, it got more work.
 
-    So did who calls kernels more often, or whose calls are longer but for those that update weights.
+    So may experts' holders.
 
     `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
     view = case.view
     same = view.sample == view.sample[rank]
     same[rank] = False
-    work = float(np.nan_to_num(median(lost[same])) if same.any() else case.work_of_ranks[rank])
+    work = float(np.nan_to_num(median(lost[same])) if same.any() else case.work_by_calls[rank])
     return bool(lost[rank] - work >= HALFWAY * lost[rank] and (same.any() or view.knows_work))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.rhythm import chance_of_rhythm
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
@@ -168,17 +167,6 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     return float(np.clip((own * shared).sum() / max(float((shared**2).sum()), 1e-300), 0.0, 1.0))
 
 
-def most_of_others(values: FloatArray, role: IntArray) -> FloatArray:
-    """The most that any other of each rank's role has (R, N), 0 at least; infinite without others."""
-    found = np.full(values.shape, np.inf)
-    for one in np.unique(role).tolist():
-        inside = np.flatnonzero(role == one)
-        if len(inside) > 1:
-            second, most = np.maximum(np.sort(values[inside], axis=0)[-2:], 0.0)
-            found[inside] = np.where(values[inside] < most, most, second)
-    return found
-
-
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:
     """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
     as_large, known = series >= HALFWAY * size, np.isfinite(series)
@@ -201,34 +189,6 @@ def chance_of_pattern(series: FloatArray, events: BoolArray) -> float:
     own = series[events]
     unlike = float(np.ptp(own) / own.mean()) if len(own) > 1 else 1.0
     return (unlike if unlike <= IDLE_SIGMA else 1.0) * chance_of_rhythm(events)
-
-
-def every_so_many(events: BoolArray) -> int:
-    """How many steps apart events (S,) are, at equal distances from the first step to the last; 0 if not."""
-    steps = np.flatnonzero(events)
-    distances = set(np.diff(steps).tolist())
-    every = min(distances, default=0)
-    covers = every >= 2 and int(steps[0]) < every and int(steps[-1]) + every >= len(events)
-    return every if len(distances) == 1 and covers else 0
-
-
-def rhythm_of(events: BoolArray) -> int:
-    """How many steps apart events (S,) are, if near enough for one more in the profile; 0 if not."""
-    every = every_so_many(events)
-    return every if 2 * every <= len(events) else 0
-
-
-def chance_of_rhythm(events: BoolArray) -> float:
-    """P that as many steps (S,) come in any rhythm by chance, if they come in one; else 1."""
-    n_steps, n_events = len(events), int(events.sum())
-    if not rhythm_of(events):
-        return 1.0
-    n_rhythms = 0
-    for every in range(2, n_steps // 2 + 1):
-        fewest, n_with_more = divmod(n_steps, every)  # so many first steps have one more event
-        n_rhythms += n_with_more if n_events == fewest + 1 else 0
-        n_rhythms += every - n_with_more if n_events == fewest else 0
-    return n_rhythms / comb(n_steps, n_events)
 
 
 def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:

@@ -12,16 +12,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.deviation import most_of_others, relative_to_other_hosts
+from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, numbers
-from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
-from cluster_analysis.tables.fused import communicate
+from cluster_analysis.numeric.stats import group_medians, median, most_of_others, shortest_half_sigma, sigma
+from cluster_analysis.tables.kernel_calls import KernelCalls
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.devices import OPTIMIZERS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 
@@ -67,18 +64,17 @@ class Kernels(Struct, frozen=True):
         own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
-    def of_samples(self, longer: FloatArray) -> FloatArray:
-        """Return how far all types take `longer` (R, T) than those that update weights (R,), as logarithms.
+    def of_samples(self, known: BoolArray, view: JobView) -> FloatArray:
+        """Return how far all types take longer than those that update weights (R,), as logarithms.
 
-        Longer samples lengthen all of them; a slow device the updates too, the same work on all ranks. 0
-        without these.
+        Compared with other hosts, of `known` ranks (R,). Longer samples lengthen all but the updates.
         """
-        matters = self.total_us >= SMALL_SHARE * self.total_us.sum()
-        follows, updates = longer[:, matters & ~self.updates], longer[:, self.updates]
-        if not follows.size or not updates.size:
-            return np.zeros(len(longer))
-        least = np.fmin.reduce(follows, axis=1) - median(updates, 1)
-        return np.asarray(np.maximum(np.nan_to_num(least), 0.0))
+        longer = relative_to_other_hosts(np.log(np.where(known[:, None], self.call_us, np.nan)), view)
+        follows = ~self.updates & (self.total_us >= SMALL_SHARE * self.total_us.sum())
+        least = np.fmin.reduce(longer[:, follows], axis=1, initial=np.inf) - median(
+            longer[:, self.updates], 1
+        )
+        return np.where(np.isfinite(least), np.maximum(least, 0.0), 0.0)
 
     @property
     def updates(self) -> BoolArray:
@@ -146,56 +142,21 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
     return np.asarray(np.fmin.reduce(longer + CLEAR_SIGMAS * scatter, axis=1, initial=np.inf))
 
 
-def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:
-    """Return OPERATORS of all ranks, compared within each `role` (R,); None if none can be compared."""
-    types, table, row, kind = _rows(operators, view)
-    spent, calls = _sums(table, row, kind, (len(view.ranks), len(types)))
-    shortest_us = np.full(spent.shape, np.inf)
-    least_us = numbers(table["min_us"])
-    np.fmin.at(shortest_us, (row, kind), np.where(least_us > 0, least_us, np.nan))  # 0 was not measured
+def kernels_of(calls: KernelCalls, role: IntArray) -> Kernels | None:
+    """Return calls of all ranks, compared within each `role` (R,); None if none can be compared."""
+    spent = calls.spent_us
     with np.errstate(divide="ignore", invalid="ignore"):
-        call_us = spent / calls
-        shortest = np.log(shortest_us) - group_medians(np.log(shortest_us), role)
-        often = np.abs(calls / group_medians(calls, role) - 1.0)
+        call_us = spent / calls.n_calls
+        shortest = np.log(calls.shortest_us) - group_medians(np.log(calls.shortest_us), role)
+        often = np.abs(calls.n_calls / group_medians(calls.n_calls, role) - 1.0)
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
     call_us[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
     matters = (np.isfinite(call_us).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
     if not matters.any():
         return None
+    types = [calls.types[one] for one in np.flatnonzero(matters).tolist()]
     longer = np.log(call_us) - group_medians(np.log(call_us), role)
-    compared = [types[one] for one in np.flatnonzero(matters).tolist()]
-    return Kernels(compared, *(one[:, matters] for one in (longer, shortest, call_us, spent)))
-
-
-def work_by_calls(operators: pa.Table, view: JobView) -> FloatArray:
-    """Return how much longer each rank computes as it calls kernels more often (R,), as a logarithm.
-
-    More calls are more micro-batches, or longer answers: no device. Each counts as the mean call of its type;
-    0 where nothing is known.
-    """
-    types, table, row, kind = _rows(operators, view)
-    spent, calls = _sums(table, row, kind, (len(view.ranks), len(types)))
-    expected_us = calls @ (spent.sum(0) / np.maximum(calls.sum(0), 1.0))
-    work = np.log(np.where(expected_us > 0, expected_us, np.nan))
-    return np.asarray(np.nan_to_num(work - group_medians(work[:, None], view.role)[:, 0]))
-
-
-def _rows(operators: pa.Table, view: JobView) -> tuple[list[tuple[str, str]], pa.Table, IntArray, IntArray]:
-    """Types of kernels, the rows of OPERATORS that ranks of the job have, whose each is, and of what type."""
-    operators = operators.filter(pc.invert(communicate(operators)))
-    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
-    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
-    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
-    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both.tolist()]
-    return types, table, np.searchsorted(view.ranks, table["rank"].to_numpy()), kind
-
-
-def _sums(table: pa.Table, row: IntArray, kind: IntArray, shape: tuple[int, int]) -> FloatArray:
-    """Time and number of calls of each rank (row) and type (2, R, T)."""
-    sums = np.zeros((2, *shape))
-    for one, column in zip(sums, ("total_us", "n_calls"), strict=True):
-        np.add.at(one, (row, kind), np.nan_to_num(numbers(table[column])))
-    return sums
+    return Kernels(types, *(one[:, matters] for one in (longer, shortest, call_us, spent)))
 
 
 def _chance(view: JobView) -> float:

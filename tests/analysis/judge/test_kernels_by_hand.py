@@ -11,6 +11,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.findings import SENTENCES
 from cluster_analysis.sentences.phrase import fill
+from cluster_analysis.tables.kernel_calls import kernel_calls
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
@@ -67,7 +68,9 @@ def statistics(
 
 def told(table: pa.Table, one: Suspect | None = None) -> str:
     """What is added to the summary."""
-    (explained,) = with_kernels(kernels_of(table, VIEW, VIEW.role), VIEW, [one or suspect()])
+    (explained,) = with_kernels(
+        kernels_of(kernel_calls(table, VIEW.ranks), VIEW.role), VIEW, [one or suspect()]
+    )
     assert explained.facts[: len(PLAIN)] == PLAIN
     added = explained.facts[len(PLAIN) :]
     return " ".join(fill(SENTENCES[one.kind], {"over": "", **dict(one.values)}).en for one in added)  # type: ignore[index]
@@ -94,7 +97,7 @@ def test_a_mixture_is_named_and_explained_by_nothing() -> None:
 
 def test_each_slow_kind_is_evidence_beside_its_peers() -> None:
     table = statistics({"MatMulV2": 1.3})
-    (explained,) = with_kernels(kernels_of(table, VIEW, VIEW.role), VIEW, [suspect()])
+    (explained,) = with_kernels(kernels_of(kernel_calls(table, VIEW.ranks), VIEW.role), VIEW, [suspect()])
     (row,) = explained.evidence
     assert (row.metric, row.value, row.peers_median, row.n_peers) == (
         "kernel_MatMulV2_us",
@@ -137,7 +140,7 @@ def test_where_kernels_explain_nothing_no_word_is_added(table: pa.Table, one: Su
 
 def test_kernels_explain_and_change_neither_cost_nor_alarm() -> None:
     before = suspect()
-    kernels = kernels_of(statistics({"MatMulV2": 1.3}), VIEW, VIEW.role)
+    kernels = kernels_of(kernel_calls(statistics({"MatMulV2": 1.3}), VIEW.ranks), VIEW.role)
     (after,) = with_kernels(kernels, VIEW, [before])
     for name in ("key", "is_alarm", "p_value", "confidence", "excess_us", "pattern"):
         assert getattr(after, name) == getattr(before, name)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.judge.measures.deviation import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.rhythm import rhythm_of
 from cluster_analysis.replay.graph import build_graph
 from cluster_analysis.replay.lanes import WAIT, lanes_of, span_of, waits_of, waits_table
 from cluster_analysis.replay.message_times import Messages, message_times
