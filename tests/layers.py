@@ -123,7 +123,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",
         "cluster_analysis.thresholds": "cluster_run",
-        "cluster_analysis.tables": "cluster_reduce.form cluster_run",
+        "cluster_analysis.tables": "cluster_analysis.numeric cluster_reduce.form cluster_run",
         # What all formats share, then one room a form of files, the ranks' reader last.
         "cluster_analysis.sources": _SHARED,
         **dict.fromkeys(_SHARED_BY_FORMATS.split(), _SHARED),
