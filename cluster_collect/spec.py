@@ -28,6 +28,10 @@ Codec = Literal["zstd", "gzip", "none"]
 Compression = Literal["auto", Codec]
 
 
+#: Of a port; one more than those of the largest, so that a typing error is told as one.
+_MOST_DIGITS = 6
+
+
 @dataclass(frozen=True)
 class Server:
     """Where to log in, as people write it: `[user@]name[:port]`; what is not said is None."""
@@ -38,10 +42,14 @@ class Server:
 
 
 def parse_server(text: str) -> Server:
-    """Read a server or a node set of them; an IPv6 address is in brackets when a port follows."""
+    """Read a server or a node set of them; an IPv6 address is in brackets when a port follows.
+
+    A number that no port comes near belongs to the name, which is refused.
+    """
     user, _, place = text.strip().removeprefix("ssh://").rpartition("@")
     name, colon, port = place.rpartition(":")
-    if not (colon and port.isdecimal() and (":" not in name or name.startswith("["))):
+    is_port = port.isdecimal() and len(port) <= _MOST_DIGITS
+    if not (colon and is_port and (":" not in name or name.startswith("["))):
         name, port = place, ""
     return Server(user or None, name.strip("[]") if ":" in name else name, int(port) if port else None)
 

@@ -52,10 +52,11 @@ def help_texts() -> Mapping[str, str]:
     return _joined(_catalogue()["help"])
 
 
-def in_chinese(text: str) -> str:
+def in_chinese(text: str, *, may_end_with_aside: bool = True) -> str:
     """Return what one line says in Chinese. What no template knows stays as it was said: names, for example.
 
-    Values that are said are looked up as well, so that a reason within a sentence is Chinese too.
+    Values that are said are looked up as well, so that a reason within a sentence is Chinese too. One advice
+    stands behind an error, not a row of them: a text that is quoted may be all parentheses.
     """
     for pattern, meaning in _patterns():
         if (found := pattern.fullmatch(text)) is not None:
@@ -64,9 +65,9 @@ def in_chinese(text: str) -> str:
             kinds = _catalogue()["kinds of values"]
             values |= {name: kinds.get(values[name], values[name]) for name in _KINDS & values.keys()}
             return meaning.format(**values)
-    if (found := _ASIDE.fullmatch(text)) is not None:
+    if may_end_with_aside and (found := _ASIDE.fullmatch(text)) is not None:
         # An advice may be of several lines.
-        said, aside = in_chinese(found[1]), translated(found[2], "zh")
+        said, aside = in_chinese(found[1], may_end_with_aside=False), translated(found[2], "zh")
         if (said, aside) != found.groups():
             return f"{said}（{aside}）"
     for between, chinese in (COLON, SEMICOLON):

@@ -115,6 +115,13 @@ def test_clocks_differ_between_hosts_and_not_within_one(n: int) -> None:
     assert ranks_apart(calls(ONE_JOB, ALL, later_ms=(0, 0, 50, 0), n=n), topology(ALL, ONE_HOST)) == (2,)
 
 
+def test_those_who_left_together_are_found_behind_many_who_did_not() -> None:
+    job_of = (*range(2, 22), *(1,) * 44)
+    together = [tuple(range(len(job_of)))]
+    table = calls(job_of, together, later_ms=(0.0,) * len(job_of))
+    assert ranks_apart(table, topology(together, "".join(map(chr, range(200, 264))))) == tuple(range(20))
+
+
 def test_of_single_calls_nothing_is_known_between_hosts() -> None:
     assert ranks_apart(calls((1, 1, 2, 1), ALL, n=1), topology(ALL, OWN_HOSTS)) == ()
 

@@ -153,6 +153,11 @@ def test_names_stay_as_they_are_even_where_they_are_words() -> None:
     assert translated("no such column: size", "zh") == "没有列 size"
 
 
+def test_a_quoted_text_of_many_parentheses_stays_as_it_is() -> None:
+    text = "a" + " (b)" * 1200
+    assert in_chinese(text) == text
+
+
 def test_the_language_is_that_of_the_environment(tmp_path: Path) -> None:
     for variable, expected in (
         ("zh_CN.UTF-8", "主机清单不存在"),

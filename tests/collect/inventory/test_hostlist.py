@@ -59,6 +59,7 @@ def test_a_file_of_hosts_is_read_past_comments_and_slots(tmp_path: Path) -> None
         ("n[1-", r"--hosts: not a list of hosts: 'n\[1-'"),
         ("n1,n1", "--hosts: host 'n1' is listed twice"),
         ("a b", "--hosts: not a host name or address: 'a b'"),
+        ("a:" + "9" * 5000, "--hosts: not a host name or address: 'a:9"),
         ("n[1-99999999]", "--hosts: too many hosts"),
         ("a:99999", "--hosts: 'port' is 99999"),
     ],

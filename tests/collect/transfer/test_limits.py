@@ -140,6 +140,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ("ssh://me@bastion", Server("me", "bastion", None)),
         ("[fe80::1]:22", Server(None, "fe80::1", 22)),
         ("fe80::1", Server(None, "fe80::1", None)),
+        ("bastion:" + "9" * 5000, Server(None, "bastion:" + "9" * 5000, None)),
     ],
 )
 def test_jump_hosts_are_read(text: str, jump: Server) -> None:
