@@ -76,14 +76,15 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
     graph, n_steps = case.view.graph, len(case.view.steps)
     steps, units, parts = zip(*some, strict=True)
     part = replace(parts[0], explained=tuple(sorted({at for one in parts for at in one.explained})))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log_chance = np.log([one.chance for one in units]).sum(0)
         level = median(np.array([np.where(one.slow, one.level, np.nan) for one in units]), 0)
     together = replace(
         units[0],
         level=np.where(np.isfinite(level), level, units[0].level),
         n=np.sum([one.n for one in units], axis=0),
         slow=np.any([one.slow for one in units], axis=0),
-        chance=np.prod([one.chance for one in units], axis=0),
+        chance=np.exp(log_chance),
     )
     # One operator of a link in each step, over twice as long, is an event of its own.
     own = [*part.explained]
@@ -91,7 +92,7 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
     if part.name == "link" and are_events:
         return
     n_places = math.comb(n_steps, len(steps)) * int(np.isfinite(together.level).sum())
-    p_value = min(1.0, n_places * math.prod(together.chance[own].tolist()))
+    p_value = math.exp(min(0.0, math.log(n_places) + log_chance[own].sum()))
     least = WARNING_COST_SHARE if p_value <= case.limits.listed_p_value else case.limits.open_cost_share
     least_us = least * case.view.mean_step_us
     # No part saves more than all transfers of its steps: of a large job hundreds need no closer look.

@@ -354,6 +354,14 @@ def test_what_shares_a_part_of_the_network_in_some_steps_is_named_with_what_it_c
 
 
 @pytest.mark.slow
+def test_a_link_that_is_slow_in_half_of_a_thousand_steps_is_judged() -> None:
+    """Of so many steps there are more choices than a float holds."""
+    spec = JobSpec(tp=2, pp=1, dp=2, steps=1100, microbatches=1, segments=1, ranks_per_host=2)
+    (alarm,) = judged(spec, "slow_link:3@0-2,pattern=intermittent,duty=0.45").alarms
+    assert (alarm.kind, alarm.pattern, len(alarm.steps)) == ("slow_link", "intermittent", 495)
+
+
+@pytest.mark.slow
 def test_links_that_are_slow_for_a_moment_by_chance_are_no_news() -> None:
     for seed in range(2):
         found = judged(EIGHT_STEPS, seed=seed).detection.findings
