@@ -21,7 +21,7 @@ from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 
 _CODES = {
-    ExitCode.DONE: "nothing is to be done, or all of it is",
+    ExitCode.DONE: "nothing to do, or all of it is done",
     ExitCode.FINDINGS: "there is something to do (without --apply); the suspect is slow (--probe)",
     ExitCode.INCOMPLETE: "a part could not be done, or nothing can be told; the probe leaves it open",
 }

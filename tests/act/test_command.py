@@ -246,7 +246,7 @@ def test_where_nothing_can_be_told_nobody_says_that_nothing_is_to_be_done(
     where.touch()
     capsys.readouterr()
     assert main(["--fleet", "--db", str(where)]) == ExitCode.INCOMPLETE
-    assert "no run is in this fleet: nothing can be told" in capsys.readouterr().out
+    assert "this fleet has no run, so nothing can be said" in capsys.readouterr().out
     assert main([str(run)]) == ExitCode.INCOMPLETE
     assert "the run could not be judged" in capsys.readouterr().out
 

@@ -148,7 +148,7 @@ def test_a_healthy_job_looks_healthy(viewer):
 
     assert ends[0] <= -0.05
     assert ends[1] >= 0.05
-    expect(page.locator("#groups tbody td:last-child").first).to_have_text("no one rank")
+    expect(page.locator("#groups tbody td:last-child").first).to_have_text("no single rank")
 
 
 @BOTH_SIZES

@@ -128,7 +128,9 @@ def test_old_runs_are_forgotten_by_their_date(
     assert main(["forget", "--before", day, "--db", db]) == ExitCode.DONE
     assert capsys.readouterr().out == f"0 runs forgotten\n{len(runs)} runs forgotten\n"
     assert main(["status", "--db", db]) == ExitCode.INCOMPLETE
-    assert capsys.readouterr().out == "no run is in this fleet: nothing can be told (cluster-fleet add RUN)\n"
+    assert (
+        capsys.readouterr().out == "this fleet has no run, so nothing can be said (cluster-fleet add RUN)\n"
+    )
 
 
 def test_an_emptied_fleet_is_no_healthy_one(
@@ -138,8 +140,8 @@ def test_an_emptied_fleet_is_no_healthy_one(
     where.touch()
     assert main(["status", "--db", str(where), "--page", str(page)]) == ExitCode.INCOMPLETE
     for said in (capsys.readouterr().out, page.read_text()):
-        assert "nothing can be told" in said
-        assert "nobody is slow" not in said
+        assert "nothing can be said" in said
+        assert "no device or host is slow" not in said
         assert "1970" not in said
     asking = [str(runs[0]), "--no-output", "-q", "--json", "--fleet", str(where)]
     analyse(asking)
@@ -150,7 +152,7 @@ def test_an_emptied_fleet_is_no_healthy_one(
         fleet.add(replace(record_of(runs[0]), series=[], findings=[]))
     assert main(["status", "--db", str(where)]) == ExitCode.DONE
     said = capsys.readouterr().out
-    assert "nobody is slow as far as can be told" in said
+    assert "no device or host is slow, as far as can be told" in said
     assert "16 devices or hosts cannot be told yet" in said
 
 
@@ -177,7 +179,7 @@ def test_nothing_named_and_nothing_known_are_told_apart(
     main(["add", str(runs[0]), "--db", where, "-q"])
     assert main(["status", "--db", where]) == ExitCode.DONE
     said = capsys.readouterr().out
-    assert "nobody is slow as far as can be told" in said
+    assert "no device or host is slow, as far as can be told" in said
     assert "20 devices or hosts cannot be told yet: 20 in too few runs, 0 between healthy and slow" in said
 
 

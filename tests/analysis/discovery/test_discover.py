@@ -201,7 +201,7 @@ def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path)
     capture = discover(tmp_path, "start2_stop5")
     assert first_steps(capture) == {0: 2, 1: 2}
     assert {source.part for source in capture.sources} == {"start2_stop5"}
-    assert "2 jobs, or windows of one, found" in notes_of(capture)[0]
+    assert "2 jobs, or windows of one job, found" in notes_of(capture)[0]
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_wind
     assert first_steps(capture) == {0: 12, 1: 12, 2: 12, 3: 12}
     assert capture.problems == ()
     assert (
-        "this is of 20250101120000000 alone (the newest with most ranks, unless --part names one). "
+        "only 20250101120000000 is analysed here (the newest with most ranks, unless --part names one). "
         "The others: --part 20250101130000000;" in notes_of(capture)[0]
     )
     assert notes_of(capture)[1] == "capture 20250101130000000 lacks rank 3"

@@ -69,8 +69,8 @@ def test_a_rank_table_of_another_run_names_no_device_and_no_host(tmp_path: Path)
     assert [(problem.file, reason(problem)) for problem in capture.problems] == [
         (
             "hccl.json",
-            "ranks 0,3 lie with other hosts than it says: no host is named for them, and no device is taken "
-            "from it",
+            "captures of ranks 0,3 lie with other hosts than it says: their hosts are left open, and its "
+            "device numbers are not used",
         )
     ]
 

@@ -123,7 +123,7 @@ def test_a_database_capture_of_a_throttled_device_says_that_its_clock_is_low(tmp
     assert row.value < 0.85 * row.peers_median
     assert "MHz" in summary(finding).en
     assert "MHz" in summary(finding).zh
-    assert next_check(finding).en.startswith("Look why the clock of rank 3 (host 2) is low")
+    assert next_check(finding).en.startswith("Find out why the clock of rank 3 (host 2) is low")
     assert "频率低的原因" in next_check(finding).zh
 
 

@@ -125,7 +125,7 @@ def test_computing_that_takes_half_as_long_again_is_named_even_where_a_step_has_
 ) -> None:
     result = judged(replace(DATA_PARALLEL, steps=steps), "slow_rank:1.5@5")
     assert [(one.ranks, one.confidence) for one in result.alarms] == [((5,), "low")]
-    assert "a moment cannot be told from a fault" in summary(result.alarms[0])
+    assert "too few to tell a single event from a fault" in summary(result.alarms[0])
     assert result.detection.verdict == "degraded"
 
 

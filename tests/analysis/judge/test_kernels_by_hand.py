@@ -91,7 +91,7 @@ def test_only_matrix_kernels_point_to_power_and_only_vector_kernels_to_memory() 
 
 def test_a_mixture_is_named_and_explained_by_nothing() -> None:
     assert told(statistics({"MatMulV2": 1.3, "Cast": 1.3})) == (
-        "Slower are MatMulV2 30 %, Cast 30 %; its other kernels are not."
+        "These kernels are slower: MatMulV2 30 %, Cast 30 %; its other kernels are not."
     )
 
 

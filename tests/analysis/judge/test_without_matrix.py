@@ -52,7 +52,7 @@ def test_what_the_slow_groups_have_in_common_is_named(
     whole = judged(SMALL, scenario)
     (finding,) = alarms(without_matrix(whole))
     assert (finding.kind, tuple(finding.ranks), tuple(finding.hosts)) == (kind, ranks, hosts)
-    assert "the link itself is uncertain" in summary(finding)
+    assert "which link it is remains uncertain" in summary(finding)
     assert finding.confidence == "medium"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
@@ -119,7 +119,7 @@ def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec) -> None:
 def test_a_link_inside_the_only_host_of_which_only_sums_tell_leaves_the_question_open() -> None:
     detection = without_matrix(judged(ONE_HOST, "slow_link:5@2-5"))
     assert detection.verdict == "unknown"
-    assert any("nothing is there to compare them with" in note for note in notes_of(detection))
+    assert any("with nothing to compare them with" in note for note in notes_of(detection))
 
 
 def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_healthy() -> None:
@@ -127,7 +127,7 @@ def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_heal
     detection = detect(without_links(whole), whole.topology)
     assert not [one for one in detection.findings if one.kind.startswith("slow_")]
     assert detection.verdict == "unknown"
-    assert any("nothing is there to compare them with" in note for note in notes_of(detection))
+    assert any("with nothing to compare them with" in note for note in notes_of(detection))
 
 
 @pytest.mark.parametrize(

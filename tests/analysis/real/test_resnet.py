@@ -101,8 +101,8 @@ def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_
 @pytest.mark.parametrize(
     ("form", "left_out", "confidence", "said"),
     [
-        ("text", "", "high", "its data loader takes 3.5 ms, copying the batch to the device 7.1 ms"),
-        ("text", "trace_view.json", "low", "Nobody timed"),
+        ("text", "", "high", "The data loader takes 3.5 ms of that, copying the batch to the device 7.1 ms"),
+        ("text", "trace_view.json", "low", "The data loader was not timed"),
         ("db", "", "medium", "copying the batch to the device 5.1 ms"),
     ],
 )

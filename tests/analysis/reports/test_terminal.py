@@ -266,7 +266,7 @@ CHOSEN = fact("several_captures", captures=("a", "b"), chosen="a", others=("b",)
 def test_that_only_one_of_several_jobs_was_analysed_stands_before_all_else_that_is_said_of_it(make):
     result = make()
     result = builder.with_document(result, notes=(*result.document.notes, CHOSEN))
-    said = "this is of a alone"
+    said = "only a is analysed here"
     text = " ".join(terminal.render(result, 80, colour=False).split())
     assert text.count(said) == 1
     assert not re.search(r"problem|Next: |Can be put right", text.partition(said)[0])

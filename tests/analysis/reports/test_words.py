@@ -286,7 +286,7 @@ def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
         (fact("replay_far_off"), "Could not tell: the replay misses the measured steps by more than 5 %"),
         (
             fact("waiting_copied", share=0.9, step_share=0.2),
-            "Could not tell: it is not known for whom 90 % of all waiting was",
+            "Could not tell: it is not known which ranks 90 % of all waiting",
         ),
         (
             fact("long_step", longer_us=4e5, step=3),

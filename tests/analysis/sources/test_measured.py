@@ -237,7 +237,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [
-        "it has 2 rows of one step: of as many devices or windows, which nothing tells apart"
+        "it has 2 rows of one step, from several devices or windows that cannot be told apart"
     ]
 
 

@@ -62,7 +62,7 @@ def test_where_the_matrix_alone_is_not_there_the_rank_has_communication_and_no_l
     assert the_problem(job) == (
         BAD,
         "communication_matrix.json",
-        "it is not there, so that links cannot be told apart",
+        "it is not there, so links cannot be told apart",
     )
 
 
@@ -110,7 +110,7 @@ def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(j
     assert problems_of(capture, tables) == []
     assert tables[BAD].steps["step"].to_pylist() == [50]
     assert len(tables) == RANKS
-    assert "2 jobs, or windows of one, found" in notes_of(capture)[0]
+    assert "2 jobs, or windows of one job, found" in notes_of(capture)[0]
 
 
 def a_rank(job: dict[int, Path], tmp_path: Path) -> Path:

@@ -51,7 +51,7 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
     other = [2 * one for one in STEP_ROW]
     rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": other, "0,51": STEP_ROW}, header))
     assert [row["step"] for row in rows] == [51]
-    assert remarks == ["it has 2 rows of one step: of as many devices or windows, which nothing tells apart"]
+    assert remarks == ["it has 2 rows of one step, from several devices or windows that cannot be told apart"]
 
 
 def test_a_file_that_was_copied_behind_itself_is_not_told_as_several_devices(tmp_path: Path) -> None:
