@@ -30,7 +30,7 @@ class JobView(Struct, frozen=True, dict=True):
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `idled_us` is `free_us` and the idle time during communication, where that is known.
     `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
-    `dense_us` is computing outside of experts, `waited_inside_us` waiting of kernels that communicate, no
+    `dense_us` is computing outside of experts, `waited_inside_us` waiting inside fused kernels, no
     computing; None without any. `unnamed_us` (R,) is what these took beyond their quickest calls.
     """
 

@@ -1,4 +1,4 @@
-"""Kernels that communicate while they compute: known by their names, and what ranks compute outside of them.
+"""Fused kernels, which communicate while they compute: known by their names, and what ranks compute outside of them.
 
 Profilers count their time as computing, though it may hold waiting for other ranks: a slow rank is seen by
 the kernels that cannot wait, and by them alone.
@@ -36,13 +36,13 @@ def is_fused(op_type: str) -> bool:
 
 
 def communicate(operators: pa.Table) -> pa.Array:
-    """Return which of OPERATORS are kernels that communicate inside."""
+    """Return which of OPERATORS are fused kernels."""
     names = operators["op_type"].cast(pa.string()).combine_chunks()
     return pc.is_in(names, pa.array(_fused_types(operators), pa.string()))
 
 
 def communicating(operators: pa.Table, ranks: npt.NDArray[np.int32]) -> pa.Table:
-    """Return those OPERATORS of `ranks` that communicate inside."""
+    """Return the fused kernels among the OPERATORS of `ranks`."""
     return operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
 
 

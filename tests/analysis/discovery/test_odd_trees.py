@@ -48,8 +48,8 @@ def test_of_several_runs_the_newest_whole_one_is_analysed_and_the_others_noted(r
     capture = discover(runs)
     assert first_steps(capture) == {0: 2, 1: 2, 2: 2, 3: 2}
     assert notes_of(capture) == (
-        "3 runs found: first, second, third; only second is analysed here (--part NAME takes another, or give "
-        "its directory; --all-parts analyses all)",
+        "3 runs found: first, second, third; only second is analysed here (--part NAME takes another, or "
+        "give its directory; --all-parts analyses all)",
     )
     assert capture.problems == ()
 
