@@ -27,7 +27,7 @@ def planned(
         cases: the costliest first.
         past: actions of the audit log, as the fleet gives them.
         way: how it would be done.
-        budget: so many nodes within 24 hours, whatever the way.
+        budget: most nodes within 24 hours, by all ways together.
         now_s: seconds since 1970.
         unconfirmed: whether one run is enough.
     """

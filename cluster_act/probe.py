@@ -73,7 +73,7 @@ def timed_by(ssh: str, command: str) -> Callable[[str], float]:
 
 
 def probed(suspect: str, control: str, timed: Callable[[str], float], seconds: float) -> Probed:
-    """Run the work on both by turns for so long, the order changing, and compare.
+    """Run the work on both by turns for that time, the order changing, and compare.
 
     Raises:
         RefusedError: it does not run on one of them, or not often enough.

@@ -104,7 +104,7 @@ class AnalyseOptions(Struct, frozen=True):
         return self.archive or self.run
 
     def wants_insight(self, size_bytes: int) -> bool:
-        """Return whether files for Insight are written of so much profiler data."""
+        """Return whether files for Insight are written of `size_bytes` of profiler data."""
         return size_bytes <= MAX_INSIGHT_BYTES if self.write_insight is None else self.write_insight
 
     @property

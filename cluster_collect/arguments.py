@@ -303,7 +303,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
             f"--{name}", dest=dest, type=time_limit, default=default, metavar="SECONDS", help=text
         )
     for name, what in (
-        ("give-up", "a host that brings nothing for so long, in all attempts, is left"),
+        ("give-up", "give up a host that brings nothing for this time, over all attempts"),
         ("connect-deadline", "longest wait for a connection"),
         ("login-deadline", "longest wait for logging in"),
         ("prepare-deadline", "longest wait for the prepare command"),

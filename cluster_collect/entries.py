@@ -135,7 +135,7 @@ class Allowance:
         self._left_bytes = MAX_LISTING_BYTES
 
     def take_bytes(self, n_bytes: int) -> None:
-        """So many bytes have come.
+        """Count bytes that have come.
 
         Raises:
             HostileDataError: these are more than a listing may have.

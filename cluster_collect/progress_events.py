@@ -15,7 +15,7 @@ class ProgressListener:
     """
 
     def collection_begins(self, n_hosts: int) -> None:
-        """A collection of so many hosts begins; of those before it nothing counts any more."""
+        """A collection begins; counts of earlier ones are forgotten."""
 
     def hide(self, hidden: Callable[[HostId, str], str]) -> None:
         """Show no text about a host but as `hidden` returns it (`--hide-addresses`)."""

@@ -58,12 +58,12 @@ class Watchdog:
         self._later(worth_s)
 
     def paused(self, pause_s: float) -> None:
-        """Nothing is expected for so long: we asked for it ourselves."""
+        """Expect nothing for `pause_s`: we asked for the pause ourselves."""
         self._last += pause_s
         self._last_sent += pause_s
 
     def _later(self, seconds: float) -> None:
-        """All happened so much later, but not in the future."""
+        """Move all times later, but not into the future."""
         now = time.monotonic()
         self._last = max(self._last, min(now, self._last + seconds))
         self._last_sent = max(self._last_sent, min(now, self._last_sent + seconds))

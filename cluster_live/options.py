@@ -87,7 +87,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         nargs="+",
         default=["all"],
         metavar="WHO",
-        help="'all' hosts (the default), or 'quorum N': at least so many, and the others are named",
+        help="'all' hosts (the default), or 'quorum N': at least N, and the others are named",
     )
     add("--zoom", action="store_true", help="all ranks at Level0, then the suspects and peers at Level1")
     add(

@@ -19,7 +19,7 @@ from cluster_run.ids import HostId
 _T = TypeVar("_T")
 #: Takes a line for people.
 Say = Callable[[str], None]
-#: After so long it is said who is waited for, and so many are named.
+#: Time after which it is said which hosts are waited for, and how many are named.
 _SAY_S, _N_NAMED = 10.0, 5
 #: What is waited for, by the word for hosts that fail at it.
 _DONE = {"no_step": "with a known step", "unfinished": "captured", "unparsed": "parsed"}

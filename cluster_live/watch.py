@@ -77,7 +77,7 @@ def watch(
     say: Callable[[str], None],
     n_rounds: int | None = None,
 ) -> tuple[str, ExitCode]:
-    """Capture, judge and tell until interrupted, or for so many rounds.
+    """Capture, judge and tell until interrupted, or for a number of rounds.
 
     Raises:
         InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
@@ -210,7 +210,7 @@ def _last_key(base: Path) -> tuple[str, ...] | None:
 
 
 def _record(base: Path, look: Round, share: float, keep: int) -> None:
-    """Write a line of this round behind those of the rounds before it, so many in all."""
+    """Write a line of this round behind those of earlier rounds; the oldest lines go."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = {"at": at, "key": look.key, "busy_s": round(look.busy_s, 3), "share": round(share, 6)}
     path = base / RECORD_NAME

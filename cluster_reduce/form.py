@@ -44,7 +44,7 @@ READY, UNFIT = b"columns 1\n", b"unfit "
 OVER_LIMITS = b"over limits: ./"
 
 _MOST_DECIMALS = 9
-#: So many numbers say whether all others are worth a look.
+#: Numbers that are tried to see whether all others are worth a look.
 _N_TRIED = 64
 _LEVEL = 9
 #: Numbers handled at once: single ones take five times the memory of an array.

@@ -43,7 +43,7 @@ CAPTURE_END = f"(?:{'|'.join(CAPTURE_SUFFIXES)})"
 PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
 #: Written into it when all is parsed, by torch_npu since June 2026.
 PARSED_MARK_NAME = "analyse.done"
-#: A capture without that mark that did not change for so long is parsed by nobody.
+#: A capture without that mark is no longer being parsed if it did not change for this time.
 PARSER_RESTS_S = 60.0
 #: Ends of names of what is packed: folders by tar, folders or files, and single files.
 _TARS, _EITHER, _FILES = "tar|tgz|tzst", "zip|7z|rar", "gz|bz2|xz|zst"

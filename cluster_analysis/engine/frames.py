@@ -28,7 +28,7 @@ def recorded_frame(
         name: a key of RECORDED.
         sources: the ranks; their files must still be there when the frame is computed.
         selection: which steps.
-        partition_bytes: about so large are the files of a partition.
+        partition_bytes: about how large the files of a partition are.
     """
     batches = batches_by_bytes(sources, 1, partition_bytes)
     frame: dd.DataFrame = dd.from_map(

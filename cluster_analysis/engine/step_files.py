@@ -12,7 +12,7 @@ import pyarrow as pa
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 
 _SUFFIX = ".steps.arrow"
-#: Files with more steps than this stay open, so many at most: they hold little of each.
+#: Files with more steps than this stay open, up to a number of files: they hold little of each step.
 _MANY_STEPS = 64
 _MOST_KEPT_OPEN = 128
 #: Written at once: Arrow writes each column of each step on its own, a thousand calls into the system.

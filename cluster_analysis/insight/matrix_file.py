@@ -17,7 +17,7 @@ from cluster_analysis.numeric.columns import codes
 from cluster_analysis.numeric.sorting import begins
 from cluster_run.ids import Rank
 
-#: Links are made into text in pieces of about so many: some megabytes.
+#: Links in one piece of text: some megabytes.
 _N_ROWS = 20_000
 
 

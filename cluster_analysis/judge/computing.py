@@ -3,9 +3,9 @@
 Tokens go to their experts in one all-to-all and come back in the next. Computing between the two
 follows the experts' load. The rest of a step is the same work on all ranks of a role.
 
-Fused kernels, which communicate while they compute (matrix products that gather or scatter, the dispatch and combination of tokens; MC2)
-have no record of a call. They last until the last rank has come. As with collectives, the shortest time of
-the ranks that do the same work is the transfer.
+Fused kernels communicate while they compute (matrix products that gather or scatter, the dispatch and
+combination of tokens; MC2). They have no record of a call. They last until the last rank has come. As
+with collectives, the shortest time of the ranks that do the same work is the transfer.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins
 
-#: Values are compared with all others one by one up to so many.
+#: Up to this number each value is compared with all others one by one.
 _MANY = 64
 #: Makes the median absolute deviation the standard deviation of a normal distribution.
 MAD_TO_SIGMA = 1.4826

@@ -89,7 +89,7 @@ class BadFileError(InputError):
 
 
 def tell_left_out(remark: Remark, n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> None:
-    """Tell `remark` that so many parts of a file were not used, and why; nothing where all were."""
+    """Tell `remark` how many parts of a file were not used, and why; nothing where all were."""
     if n_parts > 0:
         remark(fact("left_out", n_parts=n_parts, part=part, reason=reason, **values))
 

@@ -1,4 +1,4 @@
-"""Fused kernels, which communicate while they compute: known by their names, and what ranks compute outside of them.
+"""Fused kernels, which communicate while they compute; and what ranks compute outside of them.
 
 Profilers count their time as computing, though it may hold waiting for other ranks: a slow rank is seen by
 the kernels that cannot wait, and by them alone.

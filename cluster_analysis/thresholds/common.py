@@ -10,7 +10,7 @@ TOLERANCE_SHARE = 0.05
 HALFWAY = 0.5
 #: Nearly all: of steps, ranks, places.
 MOSTLY = 0.75
-#: Clearly more: so many times as much as others, or as chance makes.
+#: Clearly more: this many times as much as others, or as chance makes.
 TWICE = 2.0
 #: Sigmas from which a value is far away: the tail of healthy ranks, longer than a normal one, ends before.
 FAR_SIGMAS = 6.0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 # Computing.
-#: Healthy devices of one kind scatter by 0.1 to 3 % (own measurements; Sinha et al., SC'22), most by so much.
+#: Healthy devices of one kind scatter by 0.1 to 3 % (own measurements; Sinha et al., SC'22), most by this
+#: much.
 HEALTHY_SIGMA = 0.005
 
 # Idle time.
 #: It differs between healthy hosts by this share of itself, before the first operator too (CPU load, NUMA):
 #: no fault below. Two pauses as alike as this have one cause; two different ones rarely agree so well.
 IDLE_SIGMA = 0.15
-#: A healthy rank or host stands still by accident in so many of its steps.
+#: Share of its steps in which a healthy rank or host stands still by accident.
 ACCIDENTS = 0.02
 
 # Kernels.

@@ -45,8 +45,8 @@ class Thresholds(Struct, frozen=True):
     sure_cost_share: float = 0.01
     #: An alarm costs this many times what "repairing" a healthy rank seems to save.
     placebo_factor: float = TWICE
-    #: One healthy device in a hundred has a long tail (Sinha et al., SC'22), so long on average: the more
-    #: ranks, the slower the slowest healthy one. Hardly any is as slow as the last says.
+    #: One healthy device in a hundred has a long tail (Sinha et al., SC'22): its share, its mean, and what
+    #: hardly any exceeds. The more ranks, the slower the slowest healthy one.
     natural_share: float = 0.01
     natural_tail: float = 0.01
     natural_effect: float = 0.08
@@ -55,7 +55,7 @@ class Thresholds(Struct, frozen=True):
     #: Share of the step from which on communication beside no computing is a finding of its own.
     exposed_share: float = 0.3
     host_bound_share: float = 0.2
-    #: Operators of one kind in a group and step: so small, so many and so costly that merging is worth it.
+    #: When merging operators of one kind in a group and step is worth it: largest size, fewest, least cost.
     small_bytes: float = 2e6
     small_count: int = 100
     small_share: float = sure_cost_share

@@ -7,18 +7,18 @@ from __future__ import annotations
 TOGETHER_US = 1000.0
 
 # Slots.
-#: Numbers of all replicas together are at most so many times as many as one replica's calls.
+#: Most numbers of all replicas together, as a multiple of one replica's calls.
 MOST_NUMBERS_FACTOR = 1.15
 
 # Coincidences.
-#: Clocks that collectives connect agree to about this, and messages arrive about so much later, µs.
+#: Clocks that collectives connect agree to about this, and messages arrive about this much later, µs.
 CONNECTED_US = 5000.0
 #: Logarithm of the odds that differences lie so close together by chance, from which they do not.
 EVIDENT_ODDS = 8.0
-#: Ends apart by more than so many times their usual scatter, and by more than this, µs, do not coincide.
+#: Ends do not coincide if they are apart by more than this many times their usual scatter, and this many µs.
 MOST_SIGMA = 5.0
 LEAST_TOLERANCE_US = 100.0
-#: A call that lasts so many times the scatter of ends has half the weight of a longer one.
+#: A call that lasts this many times the scatter of ends has half the weight of a longer one.
 LONG_FACTOR = 5.0
 LEAST_EVIDENCE_SHARE = 0.1
 #: Share of messages that hiccups may let seem to be received before they are sent.
@@ -33,7 +33,7 @@ WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
 # Program.
 #: A second partner that coincides less often than this share of the first one is an accident.
 LEAST_SECOND_SHARE = 0.5
-#: Two stages communicate if so much of their calls coincides, and this share of the most.
+#: Two stages communicate if this share of their calls coincides, and this share of the most that do.
 LEAST_STRENGTH = 0.15
 LEAST_SHARE = 0.25
 #: Extra cost in the next round of a slot claimed twice, as a share of the heaviest edge.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 # Links.
-#: A link is slow from so much longer on, for the same bytes. Others see none below it either (Greyhound,
-#: ATC'25), and such a link costs 1 % of the step of a simulated job of 64 ranks.
+#: A link is slow if it takes this much longer for the same bytes, or more. Others see none below it either
+#: (Greyhound, ATC'25), and such a link costs 1 % of the step of a simulated job of 64 ranks.
 LINK_EFFECT = 0.10
 #: Below this an operator's time is latency, whatever the bandwidth.
 SMALL_BYTES = 100e3

@@ -12,7 +12,7 @@ REGULAR_CALLS = 0.1
 # Usual gaps.
 #: Calls that overlap another one, at most.
 MOST_OVERLAPPED = 4
-#: Start and elapse are rounded: the next call may seem to begin so much before the end of the last.
+#: Start and elapse are rounded: the next call may seem to begin this much before the last one ends.
 ROUNDED_US = 1.0
 
 # Joins.
@@ -42,7 +42,7 @@ LEAST_COVERED_US = 200.0
 COVERED_TOLERANCE = 0.1
 #: Computing during calls holds idle time, at most this share of it.
 MOST_IDLE_SHARE = 0.05
-#: Gradients take so many times as long to compute as what is computed forward.
+#: Time of computing gradients, as a multiple of the forward pass.
 BACKWARD_FACTOR = 2.0
-#: The share to which places are filled is found by halving so often: to a millionth.
+#: Halvings to find the share to which places are filled: to a millionth.
 SHARE_HALVINGS = 20

@@ -13,8 +13,8 @@ OTHER_CALLS_SHARE = 0.5
 # Collectives.
 #: Times its usual transfer from which the shortest elapse of an operator holds waiting for a missing rank.
 WAITED_FACTOR = 3.0
-#: Members that were in an operator for so much longer than usual, µs: that they waited for just the one whose
-#: record is lost is a chance of one in so many, and the operator lasted that long.
+#: If members were in an operator for this much longer than usual, µs, and at least this many were, the
+#: operator lasted that long: that all of them just waited for the one whose record is lost is a rare chance.
 STOOD_STILL_US = 200_000.0
 ENOUGH_TOGETHER = 10
 

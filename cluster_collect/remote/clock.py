@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cluster_collect.transports.protocol import RunningCommand, take_nothing
 
 _N_EXCHANGES = 3
-#: One answer may take so long; a host that is slower has told its clock once, with its listing.
+#: Longest wait for one answer; a slower host has told its clock once, with its listing.
 _LONGEST_S = 2.0
 _ANSWER = re.compile(rb"clock ([^\0]*)\0")
 _TIME = re.compile(rb"\d{1,12}(?:\.\d{1,9})?")

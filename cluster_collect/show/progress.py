@@ -17,7 +17,7 @@ from cluster_run.said.chinese import Language, translated, word
 
 #: Without a terminal, how often a line says how far it is.
 STATUS_INTERVAL_S = 10.0
-#: The rate of a bar is that of so long: it follows changes, and does not jump.
+#: A bar shows the mean rate of this time: it follows changes, and does not jump.
 _RATE_OF_S = 5.0
 #: The verb of a collection; others only look, and end with a table that says it all.
 COLLECTING = "collecting"

@@ -29,7 +29,7 @@ class Disk(Protocol):
         """Its directories."""
 
     def written(self, n_bytes: int) -> None:
-        """So much is on its way to the disk."""
+        """Count bytes that are on their way to the disk."""
 
     def put_aside(self, temporary: bytes) -> None:
         """The beginning of a file stays under this name."""

@@ -17,7 +17,7 @@ from cluster_collect.transports.bounds import HOST_TIME, HostTime, queueing
 from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile
 
-#: Who waits for another's files for so long looks whether what came until then are its own.
+#: After this time a host that waits for another's files looks whether those that came are its own; how often.
 _LOOK_AFTER_S, _LOOK_S = 60.0, 1.0
 _SECOND_NS = 1_000_000_000
 

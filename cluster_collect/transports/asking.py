@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 
 _FIRST = 8
-#: A round of twice as many is worth it where answers come by so much faster than in the round before.
+#: A round of twice as many is worth it if answers come faster than in the round before by this factor.
 _GAIN = 1.3
-#: A host that owes its answer for so long, and so many times as long as others took, holds up nobody.
+#: A host whose answer takes longer than this, and this many times as long as others', holds up nobody.
 _PATIENCE_S = 2.0
 _PATIENCE = 4.0
 #: How fast an earlier estimate of the usual time goes.
@@ -101,7 +101,7 @@ class Asking:
         self._admit()
 
     def note(self, seconds: float) -> None:
-        """A host took so long to answer."""
+        """Note how long a host took to answer."""
         self._usual_s += (seconds - self._usual_s) * (_OF_THE_NEWEST if self._usual_s else 1.0)
         self._n_answers += 1
         if self._n_answers < self._most:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 from cluster_collect.transports.asking import Asking, Turn
 
-#: So much of a cap's rate may pass at once: short pauses of the sender are made up for.
+#: Seconds of a cap's rate that may pass at once: they make up for short pauses of the sender.
 BURST_S = 0.25
 
 

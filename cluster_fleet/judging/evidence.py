@@ -33,7 +33,7 @@ CLIP = 3.0
 FALSE_SHARE = 0.01
 #: Odds at which a slow unit is taken as repaired, in nats.
 _REPAIRED = float(np.log(1000.0))
-#: An intermittent unit is slow in so many of its runs; a healthy one at most in so many by accident.
+#: Shares of its runs in which an intermittent unit is slow, and a healthy one at most by accident.
 _INTERMITTENT_SHARE, _ACCIDENTS = 0.25, 0.01
 #: A run in which a unit lies as many standard deviations above the middle between healthy and slow.
 _HIT_SIGMAS = 2.0

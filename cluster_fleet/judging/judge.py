@@ -39,7 +39,7 @@ def effect_of(metric: str) -> Effect | None:
 
 #: Fewer devices of a host say nothing of the host.
 _FEWEST = 3
-#: With so few runs nobody is called healthy.
+#: With fewer runs no unit is called healthy.
 FEWEST_RUNS = 3
 
 

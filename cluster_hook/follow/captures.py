@@ -17,7 +17,7 @@ from cluster_hook.job import OF_SLURM, ReportedJob, Wording
 from cluster_run.errors import InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
 
-#: The ranks of a job begin a capture within so many seconds.
+#: The ranks of a job begin a capture within this time of each other.
 _TOGETHER_S = 10.0
 
 

@@ -33,7 +33,7 @@ from cluster_run.ranktable import read_rank_table
 
 NODES_NAME = "nodes.json"
 RUN_NAME = "run"
-#: A request that no sweep has concluded for so long belongs to a job that was deleted.
+#: A request that no sweep has concluded within this time belongs to a job that was deleted.
 _FORGOTTEN_AFTER_S = 86400.0
 
 

@@ -63,7 +63,7 @@ def add_sweep(commands: Commands) -> None:
         metavar="DIR",
         help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
     )
-    silent = "go on without a node whose collector is silent for so long"
+    silent = "go on without a node whose collector is silent for this time"
     add_valued(parser, "--node-patience", number_above_0, SweepOptions.node_patience_s, "S", silent)
     parser.add_argument(
         "--keep-raw",

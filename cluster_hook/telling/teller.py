@@ -23,10 +23,10 @@ from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import lock_held, write_text_whole
 from cluster_run.said.chinese import Language
 
-#: After so many failures in a row the webhook is left alone for a while.
+#: Failures in a row after which the webhook is left alone for a while.
 N_FAILURES = 3
 _REST_S = 300.0
-#: A message that could not be sent for so long is dropped.
+#: A message that could not be sent within this time is dropped.
 _KEPT_S = 86400.0
 
 _GIVEN_UP = Trouble(f"the webhook failed {N_FAILURES} times before", may_pass=True)

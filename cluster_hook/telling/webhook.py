@@ -30,13 +30,13 @@ URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0
 #: The strictest of the chat tools take 2048 bytes of UTF-8 (WeCom) and 2000 characters (Discord).
 _MAX_BYTES = 1900
-#: So much is shown of what a chat tool says when it takes no message.
+#: Characters that are shown of what a chat tool says when it takes no message.
 _MAX_SAID = 120
 #: A part of the address that is as long may be what makes it a secret.
 _SECRET = 8
 #: Before the second attempt.
 PAUSE_S = 3.0
-#: A server may ask for a pause of so long.
+#: Longest pause that a server may ask for.
 LONGEST_PAUSE_S = 60.0
 #: Answers that a second attempt may better.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})

@@ -20,7 +20,7 @@ APART_S = 2.0
 _AHEAD_S = 2.0
 _MAX_BYTES = 1 << 20
 LOCK_NAME = ".cluster-live.lock"
-#: A lock may be had for so long by somebody whose name is not in it yet.
+#: A lock may be held this long by somebody whose name is not in it yet.
 _NAMELESS_S = 2.0
 
 

@@ -23,7 +23,7 @@ _LOCK_DIRECTORY = "/dev/shm"  # noqa: S108 - where the job's own memory file is
 _LOOK_S = 0.25
 _READ_DEADLINE_S = 200.0
 _PEEK_S = 2.5
-#: torch_npu's monitor asks the daemon so often: every 2 s until step 11, then as long as that step took.
+#: How often torch_npu's monitor asks the daemon: every 2 s until step 11, then as long as that step took.
 _EARLY_STEP, _EARLY_POLL_S, _LEAST_POLL_S, _LONGEST_POLL_S = 11, 2.0, 1.0, 50.0
 
 

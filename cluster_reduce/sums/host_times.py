@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NS_PER_US = 1000
 #: A kernel that starts sooner after its launch was waited for.
 _LAUNCH_US = 50.0
-#: Launches of so many numbers are looked at together.
+#: Numbers of launches that are looked at together.
 _AT_A_TIME = 1 << 20
 
 

@@ -18,7 +18,7 @@ from cluster_analysis.engine.clusters.probe import Probe, look
 from cluster_analysis.engine.protocol import EngineError
 from cluster_run.version import VERSION
 
-#: A worker that does not answer so long is left out.
+#: A worker that does not answer within this time is left out.
 _ANSWER_DEADLINE_S = 30.0
 #: Where a worker's version stands, whichever version that is.
 _VERSION_PATH = "cluster_run.version.VERSION"

@@ -33,7 +33,7 @@ from cluster_run.errors import in_one_line
 
 #: Default number of workers.
 DEFAULT_N_JOBS = 4
-#: A worker that says nothing for so long is given up. Dask looks once in this time, so that a hung worker
+#: A worker that says nothing for this time is given up. Dask looks once in this time, so that a hung worker
 #: costs up to twice as much: a minute, not Dask's ten.
 WORKER_TTL = "30s"
 #: How long the first worker waits for the others, so that they are asked together what they see.

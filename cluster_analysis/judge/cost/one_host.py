@@ -24,7 +24,7 @@ class IdleHosts(Struct, frozen=True):
     has_peers: BoolArray
 
     def late(self, least_us: float, n_most: int) -> list[Suspect]:
-        """Return the hosts, so many at most, one of whose ranks idles so much longer in the mean step."""
+        """Return at most `n_most` hosts: those with a rank that idles `least_us` longer in the mean step."""
         host = self.view.host
         most_us = {
             one: float(self.longer_us[host == one].max(axis=0).mean())

@@ -134,7 +134,7 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
     """How much less others (R, S) wait inside kernels once these lose nothing: at most what they waited.
 
     Each pause holds up all that wait together. Of other waiting nothing tells the steps: ranks that hardly
-    wait longer than these show what is usual, and so long these will wait themselves. Where one is late
+    wait longer than these show what is usual, and these will wait as long themselves. Where one is late
     alone, and all wait for it, waits that differ from call to call are chance in part.
     """
     followed = np.zeros(excess.shape)

@@ -74,7 +74,7 @@ class _OfHost(Struct, frozen=True):
 
     @property
     def chance(self) -> float:
-        """P of so many steps with events by chance, by how often ranks of other hosts idle half as long.
+        """P of that many steps with events by chance, by how often ranks of other hosts idle half as long.
 
         Events of one step count once, as one may hold up several ranks.
         """

@@ -137,7 +137,7 @@ def _mean(values: FloatArray) -> FloatArray:
 
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
-    """Standard error of the middle of so many steps."""
+    """Standard error of the middle of `n_steps` steps."""
     return np.asarray(MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps))
 
 
@@ -168,14 +168,14 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
 
 
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:
-    """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
+    """P that a rank has as many steps of a size by chance, given how often others (R, S) have half of it."""
     as_large, known = series >= HALFWAY * size, np.isfinite(series)
     n_large, n_known = (int(one.sum()) - int(one[rank].sum()) for one in (as_large, known))
     return chance_of_events(n_own, series.shape[1], n_large, n_known)
 
 
 def chance_of_events(n_own: int, n_steps: int, n_large: int, n_known: int) -> float:
-    """P of so many events in so many steps by chance, at the rate at which others have them.
+    """P of that many events in that many steps by chance, at the rate at which others have them.
 
     Others had `n_large` in `n_known` steps. Where they are few and had none, it is known how often healthy
     ones have accidents.

@@ -54,7 +54,7 @@ class Units(Struct, frozen=True):
     """The units of observations, one entry each (U,).
 
     `level` is the median excess of `n` observations, NaN where they compare nothing. `slow` says which are,
-    and `chance` how probable so many slow observations are on a healthy unit, some of whose are; 1 of those
+    and `chance` how probable that many slow observations are on a healthy unit, some of whose are; 1 of those
     that are not. `rate` is how many bytes a link moves in a µs, infinite of groups.
     """
 
@@ -98,7 +98,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
     """Find the slow units, whose median is slower by the effect, and the p-value of each.
 
     Small messages are all latency, and say nothing. Contention slows some transfers of any link for a moment:
-    chance is how probable so many slow ones are on a healthy unit, some of whose are, as often as those of
+    chance is how probable that many slow ones are on a healthy unit, some of whose are, as often as those of
     others of its transport show.
     """
     n_units, least = len(seen.members), np.log1p(limits.link_effect)

@@ -9,7 +9,7 @@ from cluster_analysis.reports.page.packing import Picture
 from cluster_analysis.result import AnalysisResult
 from cluster_run.ids import host_number
 
-#: Of a job with more ranks hosts are drawn, where they are known, and no more than so many hosts or ranks.
+#: Most ranks that are drawn; with more, hosts are, where they are known. Most hosts or ranks in all.
 MAX_RANKS, MAX_ENDS = 64, 128
 
 

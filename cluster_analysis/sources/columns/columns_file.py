@@ -257,7 +257,7 @@ def _head(content: bytes) -> tuple[_Head, int]:
 
 
 def _unpacked(content: memoryview, n_bytes: int) -> bytes:
-    """Return what was compressed; it must be so long: a bomb is never unpacked."""
+    """Return what was compressed; it must be as long as stated: a bomb is never unpacked."""
     unpacker = zlib.decompressobj(RAW_WINDOW)
     try:
         # 0 would mean no limit.

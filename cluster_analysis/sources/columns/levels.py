@@ -35,7 +35,7 @@ class Levels:
         """Return what each row has.
 
         Raises:
-            BadFileError: these are not so many.
+            BadFileError: their number is another one.
         """
         if len(values) != self.n_rows:
             raise damaged("columns of different lengths")

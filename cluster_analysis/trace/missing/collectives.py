@@ -106,7 +106,7 @@ def _usual_transfer(
     """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
 
     Where the group has none, that of groups with as many members. Where its links are busy for longer than
-    those of complete ones, so long does it take.
+    those of complete ones, that is how long it takes.
 
     Args:
         first: a call of each operator (O,).

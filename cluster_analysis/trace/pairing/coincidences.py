@@ -75,7 +75,7 @@ class Sample(Struct, frozen=True):
 
 
 def some_groups(family: Family, n_groups: int) -> IntArray:
-    """Return groups of a family, so many at most, evenly over all."""
+    """Return at most `n_groups` groups of a family, evenly over all."""
     return np.unique(np.linspace(0, len(family.table) - 1, n_groups).astype(np.int64))
 
 

@@ -213,7 +213,7 @@ def _scheduled(family: Family) -> Iterator[Edges]:
 
 @cache
 def _of_singles(wanted: tuple[tuple[int, int], ...]) -> tuple[Edges, ...]:
-    """Messages of every known schedule whose stages send and receive so many, each in a call of its own.
+    """Messages of every known schedule whose stages send and receive as many, each in a call of its own.
 
     By their places among the sends, and among the receives, of all stages one after the other. All steps of a
     job ask for the same.

@@ -44,7 +44,7 @@ class BatchCall(Struct, frozen=True):
 
 
 def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, ...]]:
-    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe and interleaved."""
+    """Yield schedules whose first stage sends `n_first_sends` messages: 1F1B, GPipe and interleaved."""
     yield _schedule(n_stages, n_first_sends, 1, False)
     yield _schedule(n_stages, n_first_sends, 1, True)
     for chunks in range(2, MAX_CHUNKS + 1):

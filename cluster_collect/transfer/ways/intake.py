@@ -23,7 +23,7 @@ from cluster_run.manifest import CollectedFile
 _SUFFIX, _UNREAD_SUFFIX = SUFFIX.encode(), UNREAD_SUFFIX.encode()
 #: A file that is still written may grow between listing and reading: by its size, or by this.
 _GROWTH_BYTES = 64 << 20
-#: What comes reduced is some figures: however large its file is there, so much is awaited at most.
+#: Most that is awaited of a file that comes reduced, however large it is on the host: it is some figures.
 _MOST_REDUCED_BYTES = 1 << 16
 
 

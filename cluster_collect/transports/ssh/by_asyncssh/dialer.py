@@ -31,7 +31,7 @@ from cluster_collect.watchdog import cancelled
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 _KEEPALIVE_S, _N_KEEPALIVES = 15, 3
-#: An address of a name that has not answered for so long does not hold up the next one.
+#: Patience with one address of a name before the next one is tried beside it.
 _NEXT_ADDRESS_S = 1.0
 
 
