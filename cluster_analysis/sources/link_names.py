@@ -1,6 +1,6 @@
 """Parse names of link entries: group, operation, sample, and the operator.
 
-Two dialects: `allreduce-top1@<group>` with `top1`, `middle`, `bottom1`… and `total` a kind of operator,
+Two spellings: `allreduce-top1@<group>` with `top1`, `middle`, `bottom1`… and `total` a kind of operator,
 and, older, one entry an operator (`hcom_broadcast__483_1@<group>`). The profilers file reduceScatter
 under `reduce`; the operator's own name, where there is one, says what it was.
 """

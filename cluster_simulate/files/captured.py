@@ -44,7 +44,7 @@ class CapturedJob:
 
 
 def capture(job: SimulatedJob, framework: Framework) -> CapturedJob:
-    """Prepare a job for writing in a framework's dialect."""
+    """Prepare a job for writing in a framework's spelling."""
     view = observe(job)
     entries = link_entries(view, framework)
     local = LocalIds(job)
