@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cluster_live.host.processes import SHARED
 from cluster_live.options import LINES, WayName
 from cluster_live.outcome import Lost
 from cluster_live.sight import JobName, Process, Sight
@@ -18,7 +19,6 @@ from cluster_run.ids import HostId
 
 #: The clock of processes ticks in hundredths, and file times come from another one.
 _CLOCK_S = 2.0
-_SHARED = "/dev/shm"  # noqa: S108
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _decide_group(group: Sequence[Process], wanted: str) -> Target | Lost:
         return _refused(
             f"process {orphans[0].pid} is the monitor of a job that was killed: it reads that job's "
             "configuration, and this job's ranks would take it",
-            f"end it (kill {orphans[0].pid}) and remove {_SHARED}/{group[0].memory.name}; the running job "
+            f"end it (kill {orphans[0].pid}) and remove {SHARED}/{group[0].memory.name}; the running job "
             "can be captured after its next start only",
         )
     # A rank's children map what it maps: those that load its data have no other part in this.
@@ -206,7 +206,7 @@ def _with_monitor(ranks: Sequence[Process], monitors: Sequence[Process], wanted:
         )
     if memory.made_s is not None and memory.made_s < min(one.started_s for one in ranks) - _CLOCK_S:
         return _refused(
-            f"{_SHARED}/{memory.name} is older than every rank that maps it: it is a dead job's",
+            f"{SHARED}/{memory.name} is older than every rank that maps it: it is a dead job's",
             "remove it before the job's next start; this job cannot be captured",
         )
     if len(monitors) != 1 or memory.is_deleted:

@@ -100,8 +100,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_live.host": "",
         "cluster_live.options": "cluster_collect.argument_types cluster_run",
         "cluster_live.ways": (
-            "cluster_live.common_start cluster_live.options cluster_live.session cluster_live.sight "
-            "cluster_live.whose "
+            "cluster_live.common_start cluster_live.host cluster_live.options cluster_live.session "
+            "cluster_live.sight cluster_live.whose "
             f"{_COLLECTOR} cluster_run"
         ),
         "cluster_live": (

@@ -14,11 +14,12 @@ _MEMORY = re.compile(
 _MEMORY_NAME = re.compile(r"^Dynamic(?:ProfileNpu|Profile)Shm\d{10}$")
 #: Variables that identify the jobs of a host, and how each was started. No other variable is sent.
 _NAMES = (
-    "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID",
-    "RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_SCHED_HOST", "MS_SCHED_PORT", "PROF_CONFIG_PATH",
+    "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID",
+    "RANK_ID", "RANK_SIZE", "MS_SCHED_HOST", "MS_SCHED_PORT", "PROF_CONFIG_PATH",
     "MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON", "VLLM_TORCH_PROFILER_DIR",
 )  # fmt: skip
 _MAX_CMDLINE = 4096
+#: Where memory files are, and locks: of this host alone, and gone with its next start.
 SHARED = "/dev/shm"  # noqa: S108
 
 

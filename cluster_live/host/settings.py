@@ -19,6 +19,7 @@ APART_S = 2.0
 #: A file's time may be this far ahead of the clock: it is cut to seconds, and clocks are not one.
 _AHEAD_S = 2.0
 _MAX_BYTES = 1 << 20
+#: Beside the configuration file: the lock of a capture.
 LOCK_NAME = ".cluster-live.lock"
 #: A lock may be held this long by somebody whose name is not in it yet.
 _NAMELESS_S = 2.0

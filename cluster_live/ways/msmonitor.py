@@ -12,13 +12,13 @@ from collections.abc import Mapping
 
 from cluster_collect.faults import RemoteFailureError
 from cluster_live.common_start import Point
+from cluster_live.host.processes import SHARED
 from cluster_live.session import Session
 from cluster_live.ways.msmonitor_wire import Daemon, client_context, framed, links
 from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings
 from cluster_live.whose import Target
 
 PORT = 1778
-_LOCK_DIRECTORY = "/dev/shm"  # noqa: S108 - where the job's own memory file is
 #: The job tells its step once a second, and at a step: two tellings of long steps may be minutes apart.
 _LOOK_S = 0.25
 _READ_DEADLINE_S = 200.0
@@ -76,7 +76,7 @@ class MsMonitorWay:
 
     async def hold(self, owner: str) -> str:
         """Lock the daemon, by a file that is no more than that."""
-        await self._session.lock(_LOCK_DIRECTORY, f".cluster-live-{self._daemon.port}.lock", owner)
+        await self._session.lock(SHARED, f".cluster-live-{self._daemon.port}.lock", owner)
         return str(self._session.host)
 
     async def pending(self) -> str:

@@ -10,11 +10,12 @@ from posixpath import join
 from typing import Literal, Protocol
 
 from cluster_live.common_start import Point
+from cluster_live.host.settings import LOCK_NAME
 from cluster_live.session import Session
 from cluster_live.whose import Target
 
-#: What the dynamic profilers of both frameworks read, and beside it the lock of a capture.
-FILE_NAME, LOCK_NAME = "profiler_config.json", ".cluster-live.lock"
+#: What the dynamic profilers of both frameworks read.
+FILE_NAME = "profiler_config.json"
 #: How a host took what was sent: `late` the start was past; `busy` another text or capture was in the way, or
 #: ours was dropped; `silent` nothing says that it was taken; `other` something else is waiting there.
 State = Literal["taken", "late", "busy", "refused", "silent", "other"]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from cluster_collect.faults import RemoteFailureError
+from cluster_live.host.processes import SHARED
 from cluster_live.session import Session
 from cluster_live.sight import Process
 from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings
@@ -18,7 +19,6 @@ from cluster_run.files import json_of
 _PORT = 8000
 _DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 600.0
-_LOCK_DIRECTORY = "/dev/shm"  # noqa: S108 - of this host alone, and gone with its next start
 
 
 class VllmWay:
@@ -40,7 +40,7 @@ class VllmWay:
                 "the server does not say where it writes profiles",
                 "start it with --profiler-config and an absolute torch_profiler_dir",
             )
-        await self._session.lock(_LOCK_DIRECTORY, f".cluster-live-vllm-{self._ports[0]}.lock", owner)
+        await self._session.lock(SHARED, f".cluster-live-vllm-{self._ports[0]}.lock", owner)
         return str(self._session.host)
 
     async def pending(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_live.host import captures, settings
+from cluster_live.host import captures, processes, settings
 from cluster_live.host.profiler_logs import Logs
 from cluster_live.ways.msmonitor import text_of
 from cluster_live.ways.protocol import Request
@@ -165,3 +166,10 @@ def test_a_request_asks_for_what_the_analysis_reads_and_never_for_the_next_step(
     assert lines["WARMUP_ITERATIONS"] == "1"
     assert lines["PROFILE_ACTIVITIES"] == "CPU,NPU", "without it the job's own step would fail"
     assert lines["PROFILE_ANALYSE"] == "false"
+
+
+def test_a_host_sends_each_variable_that_is_asked_for_and_no_other() -> None:
+    asked = re.findall(
+        r'environment(?:\.get\(|, )("[A-Z_"\s,]+)\)', (ROOT / "cluster_live" / "sight.py").read_text()
+    )
+    assert {name for one in asked for name in re.findall(r"\w+", one)} == set(processes._NAMES)
