@@ -22,12 +22,13 @@ UNREAD = "its host had no time or memory to read it"
 
 _WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 
-#: How archives are packed on the way; the best first.
+#: How archives are packed on the way; the best first, and not at all.
 Codec = Literal["zstd", "gzip", "none"]
 #: `auto`: the first of them that the host has.
 Compression = Literal["auto", Codec]
 
 
+SSH_PORT = 22
 #: Of a port; one more than those of the largest, so that a typing error is told as one.
 _MOST_DIGITS = 6
 

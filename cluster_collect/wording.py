@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+#: What is done in place of settings that say when host keys are checked.
+KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-keys, a changed one always"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 

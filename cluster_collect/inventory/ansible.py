@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located
+from cluster_collect.wording import KEYS_ARE_CHECKED
 from cluster_run.ids import MAX_HOSTS
 
 PREFIX = "cluster_collect_"
@@ -30,10 +31,9 @@ _VARIABLES = {
 }
 _ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 _JUMP = re.compile(r"(?:-J\s*|-o\s*[\"']?ProxyJump[= ])([^\s\"']+)")
-_KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-keys, a changed one always"
 _ARGUMENTS_NOT_HONOURED = {
     "ProxyCommand": "write it into ~/.ssh/config, or name a jump host",
-    "StrictHostKeyChecking": _KEYS_ARE_CHECKED,
+    "StrictHostKeyChecking": KEYS_ARE_CHECKED,
 }
 _NEVER_READ = "no password is read from an inventory"
 _TO_BECOME = "sudo is called as `sudo -n -H -u USER`"
@@ -42,8 +42,8 @@ _NOT_HONOURED = {
     "ansible_become_pass": f"{_NEVER_READ}, and sudo is given none",
     "ansible_become_flags": _TO_BECOME,
     "ansible_become_exe": _TO_BECOME,
-    "ansible_host_key_checking": _KEYS_ARE_CHECKED,
-    "ansible_ssh_host_key_checking": _KEYS_ARE_CHECKED,
+    "ansible_host_key_checking": KEYS_ARE_CHECKED,
+    "ansible_ssh_host_key_checking": KEYS_ARE_CHECKED,
     "ansible_password": f"{_NEVER_READ}: password_env names an environment variable",
     "ansible_ssh_pass": f"{_NEVER_READ}: password_env names an environment variable",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import expand, is_ip6
-from cluster_collect.spec import LOCAL_NAME, HostSpec
+from cluster_collect.spec import LOCAL_NAME, SSH_PORT, HostSpec
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import MAX_HOSTS, HostId, ServerId
 
@@ -18,7 +18,6 @@ from cluster_run.ids import MAX_HOSTS, HostId, ServerId
 _ADDRESS = re.compile(r"[\w.:%+-]+")
 _SERVER_ID = re.compile(r"[^\s\x00-\x1f]+")
 #: It stands in a command line on the host, for whatever login shell.
-_SSH_PORT = 22
 _USER = re.compile(r"[A-Za-z_][\w.-]*")
 _MAX_PORT = 65535
 
@@ -144,7 +143,7 @@ class _Builder:
         port = entry.number("port")
         is_taken = entry.text("server_id") is None and server_id in self._server_ids
         if is_taken and not any(place[:2] == (target, port) for place in self._places):
-            server_id = f"{target}:{port or _SSH_PORT}"  # another container behind the same address
+            server_id = f"{target}:{port or SSH_PORT}"  # another container behind the same address
         self._refuse_duplicate(entry, target, server_id)
         return HostSpec(
             host=host,

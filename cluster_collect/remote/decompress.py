@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import zstandard
 
@@ -26,11 +26,7 @@ def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], object]:
     The function raises HostileDataError for a stream that is not in `codec`'s format, and lets
     everything through that `sink` raises.
     """
-    if codec == "zstd":
-        return _zstd(sink)
-    if codec == "gzip":
-        return _gzip(sink)
-    return sink
+    return _UNPACKING[codec](sink)
 
 
 class _Writer:
@@ -73,3 +69,10 @@ def _gzip(sink: Sink) -> Callable[[bytes], None]:
             sink(piece)
 
     return take
+
+
+_UNPACKING: Mapping[Codec, Callable[[Sink], Callable[[bytes], object]]] = {
+    "zstd": _zstd,
+    "gzip": _gzip,
+    "none": lambda sink: sink,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from cluster_collect.entries import Allowance, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
@@ -73,11 +74,8 @@ class Tools:
 
     def codec(self, wanted: str) -> Codec:
         """Choose the compression: what `wanted` says, or the best one there is for `auto`."""
-        if wanted in ("auto", "zstd") and self.zstd:
-            return "zstd"
-        if wanted in ("auto", "gzip") and self.gzip:
-            return "gzip"
-        return "none"
+        may_be = (one for one in get_args(Codec)[:-1] if wanted in ("auto", one))
+        return next((one for one in may_be if getattr(self, one)), "none")
 
 
 class ListingReader:

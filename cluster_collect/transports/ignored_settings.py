@@ -12,13 +12,12 @@ from pathlib import Path
 
 from cluster_collect.spec import PARAMIKO_NAME, HostSpec
 from cluster_collect.transports.ssh.handshake import client_configuration
+from cluster_collect.wording import KEYS_ARE_CHECKED
 
 _MAX_DEPTH = 4
-
-_KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-keys, a changed one always"
 #: Settings that none of our transports honours, and what happens instead.
 _BY_NOBODY: Mapping[str, str] = {
-    "stricthostkeychecking": _KEYS_ARE_CHECKED,
+    "stricthostkeychecking": KEYS_ARE_CHECKED,
     "match final": "the configuration is read once; write the settings below Host or another Match",
     "match canonical": "names are not made canonical; write the settings below Host or another Match",
     "controlmaster": "every host gets a connection of its own",

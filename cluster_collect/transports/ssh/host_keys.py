@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster_collect.faults import HostKeyError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions, HostSpec, Server
+from cluster_collect.spec import SSH_PORT, CollectOptions, HostSpec, Server
 from cluster_collect.transports.ssh.known_hosts import (
     KnownHosts,
     KnownKeys,
@@ -25,7 +25,6 @@ from cluster_run.ids import HostId
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
 
-_DEFAULT_PORT = 22
 _KEY_KINDS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
@@ -100,7 +99,7 @@ class HostKeyJudge:
         """Return what the files say of this server."""
         hosts = self.read(self.paths)
         if self.alias:
-            return hosts.lookup([self.alias], _DEFAULT_PORT)
+            return hosts.lookup([self.alias], SSH_PORT)
         return hosts.lookup(dict.fromkeys([self.name, address]), self.port)
 
     def key_kinds(self) -> tuple[str, ...]:
@@ -140,7 +139,7 @@ class HostKeyJudge:
         """Write down a key that was accepted as new; return its fingerprint, empty when there is none."""
         if self.verdict != "new":
             return ""
-        path, port = self.paths[0], _DEFAULT_PORT if self.alias else self.port
+        path, port = self.paths[0], SSH_PORT if self.alias else self.port
         try:
             remember_host(path, self.alias or self.name, port, self.offered)
         except OSError as error:
@@ -156,8 +155,8 @@ class HostKeyJudge:
     @property
     def _forget(self) -> str:
         """The command that removes the server's old key."""
-        name, port = (self.alias, _DEFAULT_PORT) if self.alias else (self.name, self.port)
-        entry = name if port == _DEFAULT_PORT else f"[{name}]:{port}"
+        name, port = (self.alias, SSH_PORT) if self.alias else (self.name, self.port)
+        entry = name if port == SSH_PORT else f"[{name}]:{port}"
         return f"ssh-keygen -f {shlex.quote(str(self.paths[0]))} -R {shlex.quote(entry)}"
 
     def error(self, detail: str = "") -> HostKeyError:

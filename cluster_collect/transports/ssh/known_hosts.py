@@ -20,8 +20,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from cluster_collect.faults import SshSetupError
+from cluster_collect.spec import SSH_PORT
 
-_DEFAULT_PORT = 22
 _WILDCARDS = re.compile(r"[*?!,]")
 
 
@@ -94,7 +94,7 @@ class KnownHosts:
 
 
 def _spelled(name: str, port: int) -> str:
-    return name if port == _DEFAULT_PORT else f"[{name}]:{port}"
+    return name if port == SSH_PORT else f"[{name}]:{port}"
 
 
 def _matches(patterns: list[str], name: str) -> bool:

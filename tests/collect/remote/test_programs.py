@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,15 +14,18 @@ from hypothesis import strategies as st
 
 from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
+from cluster_collect.remote import programs
+from cluster_collect.remote.decompress import unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import (
+    PACKERS,
     RemoteProgram,
     fetch_program,
     prepare_program,
     probe_program,
     quoted,
 )
-from cluster_collect.spec import HostSpec
+from cluster_collect.spec import Codec, HostSpec
 from cluster_run.ids import HostId, ServerId
 from tests.commands import program
 
@@ -201,6 +205,21 @@ def test_any_answer_is_read_or_refused_as_hostile(data: bytes, piece: int) -> No
 )
 def test_the_best_compressor_of_the_host_is_used(tools: Tools, wanted: str, chosen: str) -> None:
     assert tools.codec(wanted) == chosen
+
+
+@pytest.mark.parametrize("codec", get_args(Codec))
+def test_every_compressor_is_asked_for_and_used_and_unpacked(codec: Codec) -> None:
+    is_asked_for = f" {codec} ".encode() in programs._PROBE
+    assert is_asked_for != (codec == "none")
+    tools = Tools(**({codec: "1.0"} if is_asked_for else {}))
+    assert tools.codec("auto") == tools.codec(codec) == codec
+    got: list[bytes] = []
+    if is_asked_for and not shutil.which(codec):
+        pytest.skip(f"{codec} is not here")
+    how = ["sh", "-c", PACKERS[codec] or "cat"]
+    packed = subprocess.run(how, input=b"content", capture_output=True, check=True)
+    unpacking(codec, lambda data: got.append(bytes(data)))(packed.stdout)
+    assert b"".join(got) == b"content"
 
 
 def test_tar_and_compressor_on_the_host_give_way_to_its_own_work(

@@ -16,7 +16,7 @@ from typing import Any
 import paramiko
 
 from cluster_collect.faults import HostError, SshSetupError
-from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
+from cluster_collect.spec import SSH_PORT, CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
@@ -85,7 +85,7 @@ class ParamikoDialer:
         """Connect to one server, directly or through the one before it, and log in."""
         settings = config.lookup(place.name)
         name = settings.get("hostname", place.name)
-        port = place.port or int(settings.get("port", 22))
+        port = place.port or int(settings.get("port", SSH_PORT))
         paths = [user_known_hosts(spec.known_hosts)]
         judge = self._host_keys.judge(spec, place, name, port, settings.get("hostkeyalias"), paths)
         try:
