@@ -11,6 +11,8 @@ from cluster_run.ids import GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_run.kinds import KINDS, OPEN_NOTES, Kind, KindRecord, Part
 from cluster_run.problem import Problem
 
+#: Version of findings.json.
+FINDINGS_SCHEMA = "cluster-findings/1"
 #: From the least to the worst.
 Severity = Literal["info", "warning", "critical"]
 Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
