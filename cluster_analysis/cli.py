@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster_analysis.arrow_alone import import_arrow_alone
-from cluster_analysis.options import FailOn, add_format, fail_on
+from cluster_analysis.options import (
+    MAX_INSIGHT_BYTES,
+    MEMORY_LIMIT_BYTES,
+    N_SLURM_JOBS,
+    FailOn,
+    add_format,
+    fail_on,
+)
 from cluster_run.command_line import (
     Parser,
     add_about,
@@ -138,7 +145,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="write the files for MindStudio Insight (default: yes, but not with --json, nor for more than "
-        "512 MB of profiler data, as they are as large as that)",
+        f"{MAX_INSIGHT_BYTES // 10**6} MB of profiler data, as they are as large as that)",
     )
     out.add_argument("--timeline", action="store_true", help="write trace.json.gz for Perfetto")
     out.add_argument("--open", action="store_true", help="open report.html in a browser")
@@ -173,12 +180,13 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--workers",
         metavar="N",
         type=positive_number,
-        help="threads, processes or Slurm jobs (default: one a processor; 4 Slurm jobs)",
+        help=f"threads, processes or Slurm jobs (default: one a processor; {N_SLURM_JOBS} Slurm jobs)",
     )
     how.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="tables above this go to files, like 4GiB (default: 16 MiB)",
+        default=f"{MEMORY_LIMIT_BYTES >> 20}MiB",
+        help="tables above this go to files, like 4GiB (default: %(default)s)",
     )
     how.add_argument(
         "--scratch", metavar="DIR", type=named_path, help="where those files go (default: TMPDIR)"

@@ -216,7 +216,6 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         raise UsageError("--no-output goes with none of --all-parts, --open and --timeline")
     if arguments.all_parts and (arguments.part is not None or arguments.baseline is not None):
         raise UsageError("--all-parts goes with neither --part nor --baseline", "leave one of them out")
-    limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
     return AnalyseOptions(
         run=arguments.run,
         output=arguments.output,
@@ -228,7 +227,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         part=arguments.part,
         scheduler=scheduler,
         n_workers=arguments.workers,
-        memory_limit_bytes=limit,
+        memory_limit_bytes=parse_size(arguments.memory_limit),
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
         write_report=arguments.report and not arguments.no_output,

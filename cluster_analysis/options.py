@@ -16,6 +16,10 @@ LOCAL_SCHEDULERS = ("auto", "threads", "processes")
 NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
+#: The memory that tables may take by default. Beyond it they are files, which cost no more processor time.
+MEMORY_LIMIT_BYTES = 16 * 1024 * 1024
+#: Workers on Slurm by default.
+N_SLURM_JOBS = 4
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 #: Forms of the result on stdout, the default first.
 FORMATS = ("terminal", "json", "markdown")
@@ -86,7 +90,7 @@ class AnalyseOptions(Struct, frozen=True):
     part: str | None = None
     scheduler: str = "auto"
     n_workers: int | None = None
-    memory_limit_bytes: int | None = None
+    memory_limit_bytes: int = MEMORY_LIMIT_BYTES
     scratch: Path | None = None
     tls: TlsFiles | None = None
     write_report: bool = True

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, must_file, scratch_directory
+from cluster_analysis.engine.memory import must_file, scratch_directory
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import (
     Progress,
@@ -114,8 +114,7 @@ def examined(
             if remark is not None:
                 for sentence in engine.remarks:
                     remark(sentence)
-            limit = options.memory_limit_bytes or DEFAULT_LIMIT_BYTES
-            in_files = must_file(engine, size_bytes, limit)
+            in_files = must_file(engine, size_bytes, options.memory_limit_bytes)
             has_insight = options.wants_insight(size_bytes)
             calls_alone = not has_insight and not options.write_timeline
             wanted = Wanted(options.selection, spans=has_insight, calls_alone=calls_alone)

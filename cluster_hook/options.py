@@ -97,7 +97,10 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a file with the webhook's address (default: the environment variable {URL_VARIABLE})",
     )
     group.add_argument(
-        "--webhook-format", choices=FORMATS, default=FORMATS[0], help="who reads the message (default: json)"
+        "--webhook-format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="who reads the message (default: %(default)s)",
     )
     add_language(group, LANGUAGE, argparse.SUPPRESS)
     group.add_argument(

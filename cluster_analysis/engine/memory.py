@@ -14,8 +14,6 @@ from cluster_run.errors import InputError, UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
 TABLE_SHARE = 0.25
-#: The memory that tables may take by default. Beyond it they are files, which cost no more processor time.
-DEFAULT_LIMIT_BYTES = 16 * 1024 * 1024
 _PREFIX = "cluster-analyse-"
 
 

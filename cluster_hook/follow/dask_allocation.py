@@ -15,20 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from cluster_analysis.engine.clusters.on_slurm import SCHEDULER
 from cluster_hook.isolation import child_environment, our_command
 from cluster_hook.processes import end_group
 from cluster_run.errors import ClusterError
 from cluster_run.files import json_of
 
 _START_DEADLINE_S = 60.0
-#: Dask looks this often for workers that were silent for this long, so a hung one costs a minute at most, not
-#: the ten of Dask's own five.
-WORKER_TTL = "30s"
 #: Workers without their scheduler end by themselves after this many seconds.
 _DEATH_TIMEOUT_S = 60
 _SETTINGS = {
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": WORKER_TTL,
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
+    **{
+        f"DASK_{name.replace('-', '_').replace('.', '__').upper()}": str(SCHEDULER[name])
+        for name in SCHEDULER
+    },
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "inf",
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",

@@ -26,16 +26,13 @@ from cluster_analysis.engine.clusters.dask_engine import (
     be_quiet,
     checked_engine,
 )
+from cluster_analysis.engine.clusters.on_slurm import SCHEDULER
 from cluster_analysis.engine.clusters.reach import address_towards, slurm_node_addresses
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
+from cluster_analysis.options import N_SLURM_JOBS
 from cluster_run.errors import in_one_line
 
-#: Default number of workers.
-DEFAULT_N_JOBS = 4
-#: A worker that says nothing for this time is given up. Dask looks once in this time, so that a hung worker
-#: costs up to twice as much: a minute, not Dask's ten.
-WORKER_TTL = "30s"
 #: How long the first worker waits for the others, so that they are asked together what they see.
 _OTHERS_DEADLINE_S = 5.0
 _DEFAULT_MEMORY = "2GiB"
@@ -56,15 +53,9 @@ def start_on_slurm(n_jobs: int | None, place: Place) -> DaskEngine:
         raise EngineError(
             "--scheduler slurm needs dask-jobqueue", "pip install 'cluster-profiler[slurm]'"
         ) from error
-    n_jobs = n_jobs or DEFAULT_N_JOBS
+    n_jobs = n_jobs or N_SLURM_JOBS
     be_quiet()
-    dask.config.set(
-        {
-            "distributed.scheduler.worker-ttl": WORKER_TTL,
-            "distributed.scheduler.allowed-failures": 2,
-            **NO_PAGES,
-        }
-    )
+    dask.config.set({**SCHEDULER, **NO_PAGES})
     started = ExitStack()
     try:
         client, address = _started(started, SLURMCluster, n_jobs, place.output)

@@ -16,7 +16,8 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.handover import dumps, loads, set_aside
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine
-from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, must_file, parse_size
+from cluster_analysis.engine.memory import must_file, parse_size
+from cluster_analysis.options import MEMORY_LIMIT_BYTES
 from cluster_analysis.tables.model import Selection
 from cluster_run.errors import UsageError
 from cluster_run.ids import Step
@@ -84,7 +85,7 @@ _FULL_RANK_BYTES = 2_000_000
 @pytest.mark.parametrize(("n_ranks", "in_files"), [(8, False), (64, True)])
 def test_one_process_keeps_tables_of_small_runs_in_memory_only(n_ranks: int, in_files: bool) -> None:
     size_bytes = n_ranks * _FULL_RANK_BYTES
-    assert must_file(InProcessEngine(), size_bytes, DEFAULT_LIMIT_BYTES) == in_files
+    assert must_file(InProcessEngine(), size_bytes, MEMORY_LIMIT_BYTES) == in_files
 
 
 def test_a_higher_limit_keeps_tables_of_one_process_in_memory() -> None:
