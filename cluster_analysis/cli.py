@@ -21,8 +21,8 @@ from cluster_run.command_line import (
     Parser,
     add_about,
     add_language,
+    exit_code_of,
     exit_codes_help,
-    interruptible,
     named_path,
     positive_number,
     told,
@@ -55,14 +55,15 @@ def main(argv: Sequence[str]) -> int:
         arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    try:
-        with interruptible(_WHAT_IS_LEFT):
-            import_arrow_alone()
-            from cluster_analysis.command import run  # noqa: PLC0415 - 0.3 s that `--help` does not need
 
-            return int(run(arguments))
-    except ClusterError as error:
-        return told("cluster-analyse", error, arguments.lang)
+    def work() -> int:
+        import_arrow_alone()
+        from cluster_analysis.command import run  # noqa: PLC0415 - 0.3 s that `--help` does not need
+
+        return run(arguments)
+
+    try:
+        return exit_code_of("cluster-analyse", work, _WHAT_IS_LEFT, arguments.lang)
     except Exception as error:
         if arguments.verbose:
             traceback.print_exc()

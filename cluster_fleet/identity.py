@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.json import decode
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.ids import HostId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME
 from cluster_run.manifest import Chip, Hardware
@@ -78,7 +78,7 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
         )
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{mapping}: cannot be read: {error}",
+            f"{mapping}: cannot be read: {spoken(error)}",
             "a line a host says which one it is: `ADDRESS 1`, `ADDRESS 2`, in the order of the inventory; "
             "cluster-collect and the hooks write it",
         ) from error
@@ -126,7 +126,7 @@ def _hardware(manifest: Path) -> dict[HostId, Hardware]:
     try:
         return {one.host: one.hardware for one in decode(manifest.read_bytes(), type=_Manifest).hosts}
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{manifest}: not a readable manifest: {error}") from error
+        raise InputError(f"{manifest}: not a readable manifest: {spoken(error)}") from error
 
 
 def _says(serial: str) -> bool:

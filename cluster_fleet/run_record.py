@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from cluster_fleet.identity import Known, Places, places_of_run
 from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_run.errors import InputError, read_as
+from cluster_run.errors import InputError, read_as, spoken
 from cluster_run.files import json_of
 from cluster_run.findings import FINDINGS_SCHEMA
 from cluster_run.ids import HostId
@@ -99,7 +99,7 @@ def _table(path: Path) -> pa.Table:
         with pq.ParquetFile(path) as file:
             return file.read()
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot be read: {error}", _ADVICE) from error
+        raise InputError(f"{path}: cannot be read: {spoken(error)}", _ADVICE) from error
 
 
 def _floats(column: pa.ChunkedArray) -> FloatArray:

@@ -22,7 +22,7 @@ from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, Taken, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
-from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, spoken
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
@@ -119,14 +119,7 @@ def _going_on(say: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        say(f"warning: {_text_of(error)}")
-
-
-def _text_of(error: ClusterError | OSError) -> str:
-    """Return what is wrong, with its file and what to do about it."""
-    if isinstance(error, ClusterError):
-        return str(error)
-    return f"{error.filename or 'this machine'}: {spoken(error)}"
+        say(f"warning: {in_words(error)}")
 
 
 def _tell_options(live: LiveOptions) -> TellOptions:
@@ -154,7 +147,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
     except InterruptedRunError:
         raise
     except (ClusterError, OSError) as error:
-        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=_text_of(error))
+        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=in_words(error))
         return Round(("failed",), outcome)
     busy_s = result.captured.busy_s + (result.zoomed.captured.busy_s if result.zoomed else 0.0)
     outcome = Outcome(

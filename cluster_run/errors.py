@@ -136,6 +136,11 @@ def read_as(what: str, advice: str = "") -> Iterator[None]:
         raise InputError(f"{what}: {spoken(error)}", advice) from error
 
 
+def in_words(error: Exception) -> str:
+    """Return what an error says, and its advice; one of the system names its file, and no number."""
+    return refused_by_system(error) if isinstance(error, OSError) else str(error)
+
+
 def refused_by_system(error: OSError) -> str:
     """Say what the system refused. A working directory that was removed has no name any more."""
     name = os.fsdecode(error.filename) if error.filename else "a file"

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.files import json_of
 from cluster_run.ids import DeviceId, HostId, Rank, ServerId
 
@@ -76,9 +76,9 @@ def read_rank_table(path: Path) -> RankTable:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
         raise InputError(
-            f"{path}: the rank table cannot be read: {why}", "name the job's rank table, or leave it out"
+            f"{path}: the rank table cannot be read: {spoken(error)}",
+            "name the job's rank table, or leave it out",
         ) from error
     return parse_rank_table(text, str(path))
 

@@ -13,6 +13,7 @@ from cluster_analysis.discovery.found import Tree, is_directory
 from cluster_analysis.discovery.legacy import names_rank
 from cluster_analysis.sources.columns.place import original_name
 from cluster_run import layout
+from cluster_run.errors import spoken
 from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
@@ -66,7 +67,7 @@ def walk(root: Path) -> Tree:
                 children = sorted(entries, key=lambda entry: entry.name)
                 names = {original_name(child.name) for child in children}
         except OSError as error:
-            unreadable[directory] = error.strerror or str(error)
+            unreadable[directory] = spoken(error)
             continue
         foreign.update(
             {

@@ -30,6 +30,7 @@ from cluster_analysis.engine.protocol import (
     ignored,
 )
 from cluster_run.command_line import release_signals, signals_held
+from cluster_run.errors import spoken
 
 #: Tasks of each process that Dask hands to the pool: this process may be busy while they work.
 _N_HANDED = 3
@@ -164,7 +165,7 @@ class ProcessEngine(_LocalEngine):
             )
         except OSError as error:
             raise EngineError(
-                f"{self._scratch}: a value could not be handed from process to process: {error}",
+                f"{self._scratch}: a value could not be handed from process to process: {spoken(error)}",
                 "name another directory with --scratch",
             ) from error
         return found

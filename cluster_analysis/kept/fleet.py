@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.options import AnalyseOptions
-from cluster_run.errors import ClusterError, extra
+from cluster_run.errors import ClusterError, extra, in_words
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
@@ -72,7 +72,7 @@ def asked_of_fleet(options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, ca
             options.fleet, options.run, ranks, steps, captured, show_addresses=options.show_addresses
         )
     except (ClusterError, OSError) as error:
-        return Memory(notes=(fact("fleet_not_asked", why=str(error).splitlines()[0]),))
+        return Memory(notes=(fact("fleet_not_asked", why=in_words(error).splitlines()[0]),))
     notes = () if known.stories or known.hosts else (fact("fleet_knows_none"),)
     return Memory(known.p_slow, known.stories, known.hosts, notes)
 

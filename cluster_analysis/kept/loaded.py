@@ -14,7 +14,7 @@ from cluster_analysis.tables import columns
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.tables.table import Table
-from cluster_run.errors import InputError, read_as
+from cluster_run.errors import InputError, read_as, spoken
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -90,7 +90,7 @@ def _read(file: Path) -> pa.Table:
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{file}: not a readable table: {error}", KEEP) from error
+        raise InputError(f"{file}: not a readable table: {spoken(error)}", KEEP) from error
     for field in _declared(file.stem):
         if field.name not in table.column_names:
             if field.name in _KEYS:

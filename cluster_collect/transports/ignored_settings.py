@@ -20,6 +20,7 @@ _BY_NOBODY: Mapping[str, str] = {
     "stricthostkeychecking": KEYS_ARE_CHECKED,
     "match final": "the configuration is read once; write the settings below Host or another Match",
     "match canonical": "names are not made canonical; write the settings below Host or another Match",
+    "canonicalizehostname": "names are not made canonical; write whole names into the inventory",
     "controlmaster": "every host gets a connection of its own",
     "controlpath": "every host gets a connection of its own",
     "knownhostscommand": "host keys are looked up in known_hosts files only",
@@ -37,6 +38,7 @@ _BY_ASYNCSSH_ALONE = frozenset(
 #: Values that ask for what happens here anyhow.
 _HARMLESS: Mapping[str, frozenset[str]] = {
     "stricthostkeychecking": frozenset({"yes", "ask"}),
+    "canonicalizehostname": frozenset({"no"}),
     "controlmaster": frozenset({"no"}),
     "controlpath": frozenset({"none"}),
     "knownhostscommand": frozenset({"none"}),

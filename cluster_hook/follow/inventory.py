@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from cluster_run.errors import InputError, UsageError, read_as
+from cluster_run.errors import InputError, UsageError, read_as, spoken
 from cluster_run.host_names import is_address
 from cluster_run.ids import ServerId
 from cluster_run.ranktable import RankTable, parse_rank_table
@@ -93,7 +93,7 @@ def read_defaults(path: Path | None) -> HostDefaults:
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: the host defaults cannot be read: {error}") from error
+        raise InputError(f"{path}: the host defaults cannot be read: {spoken(error)}") from error
     defaults = document.get("defaults") if isinstance(document, dict) else None
     if not isinstance(defaults, dict):
         raise InputError(f"{path}: no `defaults` in it", "write them as in an inventory")

@@ -27,7 +27,7 @@ from cluster_hook.processes import CommandEnd, run_command
 from cluster_hook.telling.metrics import write_metrics
 from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
 from cluster_hook.telling.verdict import read_verdict
-from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
+from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, in_words, worst
 from cluster_run.files import write_text_whole
 from cluster_run.host_names import HostNames
 from cluster_run.ids import SUSPECTS
@@ -163,7 +163,7 @@ def follow(job: ReportedJob, request: ProfileRequest, options: FollowOptions) ->
         # The results there are, if any, are another job's.
         outcome = failed(job, None, str(error))
     except (ClusterError, OSError) as error:
-        outcome = failed(job, results, str(error), is_permanent=isinstance(error, UsageError))
+        outcome = failed(job, results, in_words(error), is_permanent=isinstance(error, UsageError))
     if not options.shows_addresses:
         outcome = without_names(outcome, names)
     if outcome.results is not None:
@@ -245,7 +245,7 @@ def _metrics(results: Path) -> str:
     try:
         return write_metrics(results)
     except (ClusterError, OSError) as error:
-        print(f"cluster-hook: no metrics: {error}", file=sys.stderr)
+        print(f"cluster-hook: no metrics: {in_words(error)}", file=sys.stderr)
         return ""
 
 

@@ -89,7 +89,7 @@ class ApiClient:
             try:
                 context = ssl.create_default_context(cafile=access.ca_file)
             except (OSError, ssl.SSLError) as error:
-                raise InputError(f"{access.ca_file}: not a certificate authority: {error}") from error
+                raise InputError(f"{access.ca_file}: not a certificate authority: {spoken(error)}") from error
             handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
 

@@ -23,7 +23,7 @@ from cluster_hook.kubernetes.node_exchange import (
     write_request,
 )
 from cluster_hook.telling.outcome import Outcome
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, in_words
 from cluster_run.files import write_bytes_whole
 from cluster_run.ids import HostId
 from cluster_run.layout import FINDINGS_NAME, host_directory
@@ -70,7 +70,7 @@ def bring_raw(
         try:
             text = _brought(asked, request, results)
         except (InputError, OSError) as error:
-            text = f"raw files of its suspects: {error}"
+            text = f"raw files of its suspects: {in_words(error)}"
         yield request.suspects_for, text
         forget(asked)
 

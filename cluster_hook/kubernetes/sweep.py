@@ -47,7 +47,7 @@ from cluster_hook.kubernetes.trainingjob import (
     parse_training_job,
 )
 from cluster_hook.telling.outcome import Outcome
-from cluster_run.errors import ClusterError, ExitCode, InputError, worst
+from cluster_run.errors import ClusterError, ExitCode, InputError, in_words, worst
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import read_rank_table
@@ -278,7 +278,7 @@ def _follow_nodes(job: TrainingJob, finished: ReportedJob, options: SweepOptions
     try:
         run, missing = assemble(job, asked, finished.work_dir, options.node_patience_s)
     except (ClusterError, OSError) as error:
-        return failed(finished, None, str(error))
+        return failed(finished, None, in_words(error))
     results = finished.work_dir / ANALYSIS_OUTPUT_NAME
     request = ProfileRequest(str(run), results, "shared", None, wording=WORDING)
     # Temporary files lie beside the parts, and are removed with them.

@@ -16,7 +16,7 @@ from cluster_hook.job import ReportedJob, job_to_text
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs
 from cluster_hook.telling.outcome import Outcome, outcome_from_text
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import ClusterError, InputError, in_words
 
 #: Collecting, analysing and fetching the raw files of suspects have a deadline each.
 _N_PROCESSES = 3
@@ -76,7 +76,7 @@ def follow_as_its_user(
             stop=stop,
         )
     except (InputError, OSError) as error:
-        return failed(job, None, str(error))
+        return failed(job, None, in_words(error))
     try:
         said = outcome_from_text(end.stdout)
     except ClusterError:

@@ -11,7 +11,7 @@ from cluster_hook.kubernetes.node_exchange import is_node_name
 from cluster_hook.options import LANGUAGE_OF_TEXT
 from cluster_hook.subcommands.json_lines import add_json, print_line, say_on_stderr
 from cluster_run.command_line import Commands, add_language, add_valued, named_path, number_above_0
-from cluster_run.errors import ExitCode, UsageError
+from cluster_run.errors import ExitCode, UsageError, in_words
 from cluster_run.standard_streams import as_log
 
 #: Group and owner alike: the sweep, which removes what was collected, may be another user of the group.
@@ -83,7 +83,7 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
             if arguments.once:
                 raise
             # A volume that is away for a moment comes back.
-            say_on_stderr(arguments, str(error))
+            say_on_stderr(arguments, in_words(error))
         if arguments.once:
             return ExitCode.DONE
         time.sleep(arguments.every)

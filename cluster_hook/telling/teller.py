@@ -19,7 +19,7 @@ from typing import Literal, get_args
 from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
 from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
 from cluster_hook.telling.webhook import Trouble, Webhook, post
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import ClusterError, InputError, in_words
 from cluster_run.files import lock_held, write_text_whole
 from cluster_run.said.chinese import Language
 
@@ -128,7 +128,7 @@ class Teller:
         try:
             outcome = outcome_from_text(path.read_text())
         except (ClusterError, OSError) as error:
-            return Trouble(str(error), may_pass=False)
+            return Trouble(in_words(error), may_pass=False)
         trouble = post(webhook, message_text(outcome, self._options.language), outcome_document(outcome))
         if trouble is None:
             path.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from typing import Any
 
 from cluster_collect.faults import RemoteFailureError, SshSetupError
 from cluster_live.session import Session
+from cluster_run.errors import spoken
 from cluster_run.files import json_of
 
 _LENGTH = struct.Struct("=i")
@@ -174,7 +175,7 @@ def client_context(directory: str) -> ssl.SSLContext | None:
         context.load_cert_chain(here / "client.crt", here / "client.key")
     except OSError as error:
         raise SshSetupError(
-            f"{directory}: the certificates cannot be used: {error}",
+            f"{directory}: the certificates cannot be used: {spoken(error)}",
             "it needs ca.crt, client.crt and client.key",
         ) from None
     # The daemon is reached on its own loopback, under whatever name its certificate has.

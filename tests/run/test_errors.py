@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import itertools
 import pickle
 import pkgutil
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -108,3 +110,30 @@ def test_no_message_shows_an_error_as_the_interpreter_writes_it() -> None:
         for path in (ROOT / f"cluster_{name}").rglob("*.py")
     )
     assert not [path for path in product if "{error!r}" in path.read_text("utf-8")]
+
+
+def of_the_system(kinds: ast.expr | None) -> bool:
+    """Whether an `except` takes errors of the system, alone or with others."""
+    return kinds is not None and bool({"OSError", "ERRORS"} & set(re.findall(r"\w+", ast.unparse(kinds))))
+
+
+def told_as_python_tells_it(handler: ast.ExceptHandler) -> Iterator[ast.AST]:
+    for node in (node for part in handler.body for node in ast.walk(part)):
+        into_text = isinstance(node, ast.FormattedValue) and node.value
+        by_str = isinstance(node, ast.Call) and ast.unparse(node.func) == "str" and node.args[0]
+        if any(isinstance(one, ast.Name) and one.id == handler.name for one in (into_text, by_str)):
+            yield node
+
+
+def test_what_the_system_refused_is_told_without_its_number() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in ROOT.glob("cluster_*/**/*.py")
+        for handler in ast.walk(ast.parse(path.read_text()))
+        if isinstance(handler, ast.ExceptHandler) and of_the_system(handler.type)
+        for node in told_as_python_tells_it(handler)
+        if isinstance(node, ast.expr)
+    ]
+    # What a channel or SFTP says is the server's text, not the system's.
+    allowed = ("by_asyncssh/connection.py", "by_paramiko/files.py")
+    assert [one for one in found if not one.partition(":")[0].endswith(allowed)] == []

@@ -22,6 +22,7 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.cells import Column, NumberColumn, Numbers, TextColumn
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import tell_no_columns
+from cluster_run.errors import spoken
 from cluster_run.facts import fact
 
 _T = TypeVar("_T")
@@ -112,7 +113,7 @@ class Database:
                         yield batch
             except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
                 if text_factory is _decoded:
-                    raise BadFileError(fact("not_database", detail=str(error))) from error
+                    raise BadFileError(fact("not_database", detail=spoken(error))) from error
                 again()
             else:
                 return
@@ -255,7 +256,7 @@ def _log_bytes(path: Path) -> int:
         log = path.with_name(path.name + "-wal")
         return log.stat().st_size if log.exists() else 0
     except OSError as error:
-        raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
+        raise BadFileError(fact("cannot_be_opened", detail=spoken(error))) from error
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -263,7 +264,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         name = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
         return sqlite3.connect(name, uri=True)
     except (OSError, sqlite3.Error) as error:
-        raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
+        raise BadFileError(fact("cannot_be_opened", detail=spoken(error))) from error
 
 
 def _decoded(value: bytes) -> str:

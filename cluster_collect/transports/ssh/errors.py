@@ -21,19 +21,31 @@ from cluster_collect.faults import (
     StalledError,
     UnreachableError,
 )
+from cluster_run.errors import refused_by_system
 
 
 def system_error(error: Exception) -> HostError:
     """Return our error for one of the operating system or of asyncio."""
     if isinstance(error, socket.gaierror):
-        return HostNameError(f"the name does not resolve: {error.strerror}", "check the address")
+        return _unresolved(error)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return StalledError("timed out")
+    if isinstance(error, (ConnectionResetError, BrokenPipeError)):
+        return lost(error.strerror or str(error) or "it was closed")
     if isinstance(error, OSError):
+        if error.filename:  # a network has none
+            return SshSetupError(refused_by_system(error), "this machine needs it: see ssh_config")
         # asyncio's own text ("Connect call failed ('10.0.0.1', 22)") says less than the system's.
         text = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
         return UnreachableError(text, "is the host up, and its SSH port right?")
     return RemoteFailureError(str(error) or type(error).__name__)
+
+
+def _unresolved(error: socket.gaierror) -> HostError:
+    text = f"the name does not resolve: {error.strerror}"
+    if error.errno == socket.EAI_AGAIN:  # nobody said that there is no such name
+        return UnreachableError(text, "does the name server of this machine answer?")
+    return HostNameError(text, "check the address")
 
 
 def lost(text: str) -> LostConnectionError:

@@ -333,6 +333,19 @@ def test_a_run_compared_with_itself_has_not_changed(slow_run: Path, tmp_path: Pa
     assert "Against the baseline" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("given", ["RUN", "--output", "--baseline"])
+def test_a_path_that_the_system_refuses_is_told_with_its_name_and_is_no_mistake_of_ours(
+    slow_run: Path, tmp_path: Path, capsys: Capsys, given: str
+) -> None:
+    # As for a directory that this user may not enter, which root always may.
+    refused = str(tmp_path / (300 * "x"))
+    arguments = [refused] if given == "RUN" else [str(slow_run), given, refused]
+    output = [] if given == "--output" else ["--output", str(tmp_path / "out")]
+    assert main([*arguments, *output, "--lang", "en"]) == 1
+    told = capsys.readouterr().err
+    assert told == f"cluster-analyse: {refused}: File name too long\n"
+
+
 def test_a_baseline_that_is_not_there_is_an_error(slow_run: Path, tmp_path: Path) -> None:
     arguments = [str(slow_run), "--output", str(tmp_path / "out"), "--baseline", str(tmp_path / "gone")]
     assert main(arguments) == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import warnings
 from collections.abc import Iterator
@@ -110,6 +112,40 @@ def test_a_key_that_is_refused_is_offered_once_and_never_again(
     assert "the login was refused" in outcome.reason
     assert watch.retries == []
     assert host.server.log.count("Connection from") == 1
+
+
+def key_of_hardware(path: Path) -> Path:
+    """Write the file of a FIDO key: `ssh-keygen -t ed25519-sk` makes none without the hardware."""
+
+    def text(value: bytes) -> bytes:
+        return struct.pack(">I", len(value)) + value
+
+    public = text(b"sk-ssh-ed25519@openssh.com") + text(os.urandom(32)) + text(b"ssh:")
+    secret = 2 * os.urandom(4) + public + b"\1" + text(os.urandom(64)) + text(b"") + text(b"me")
+    secret += bytes(range(1, 1 + -len(secret) % 8))
+    whole = (
+        b"openssh-key-v1\0"
+        + 2 * text(b"none")
+        + text(b"")
+        + struct.pack(">I", 1)
+        + text(public)
+        + text(secret)
+    )
+    body = base64.encodebytes(whole).decode()
+    path.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}-----END OPENSSH PRIVATE KEY-----\n")
+    path.chmod(0o600)
+    return path
+
+
+@BOTH
+def test_a_key_of_hardware_that_is_not_here_costs_no_other_key(
+    start: Start, lab: SshLab, home: Path, config: Path, transport: str
+) -> None:
+    hardware, good = key_of_hardware(home / "id_ed25519_sk"), allowed(lab, home / "other")
+    config.write_text(f"IdentityFile {hardware}\nIdentityFile {good}\n")
+    start(transport=transport, identity_file=None, ssh_config=str(config)).collect_all()
+    refused = start(transport=transport, identity_file=str(hardware)).collect()
+    assert refused.failure in ("login", "ssh-setup")
 
 
 @BOTH

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from cluster_collect.transports.ssh.handshake import (
     window_bytes,
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
+from cluster_run.errors import in_one_line, refused_by_system, spoken
 
 _KEEPALIVE_S = 15
 # What its threads log comes as errors too; unheard, Python would print it with tracebacks.
@@ -136,7 +138,7 @@ def _config(spec: HostSpec) -> paramiko.SSHConfig:
     try:
         return paramiko.SSHConfig.from_path(path)
     except (OSError, paramiko.ConfigParseError) as error:
-        raise SshSetupError(f"{path}: cannot be read: {error}", "check ssh_config") from None
+        raise SshSetupError(f"{path}: cannot be read: {spoken(error)}", "check ssh_config") from None
 
 
 def log_in(
@@ -177,22 +179,28 @@ def _accepted(login: Callable[..., list[str]], *how: Any) -> list[str]:
 
 
 def _keys(spec: HostSpec, settings: paramiko.SSHConfigDict, agent: paramiko.Agent) -> Iterator[paramiko.PKey]:
-    passphrase = spec.passphrase.encode() if spec.passphrase else None
     if spec.identity_file is not None:
-        refuse_open_keys([spec.identity_file])
-        path = Path(spec.identity_file).expanduser()
-        try:
-            key = paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # it wants bytes
-            if spec.certificate_file is not None:  # one beside the key is read with it
-                key.load_certificate(str(Path(spec.certificate_file).expanduser()))
-        except (OSError, ValueError, TypeError, paramiko.SSHException) as error:
-            raise SshSetupError(f"{path}: {error}", "check identity_file") from None
-        yield key
+        yield _key(Path(spec.identity_file).expanduser(), spec, spec.certificate_file)
     yield from agent.get_keys()
     named = [Path(name) for name in settings.get("identityfile", ())]
     for path in named or default_keys():
-        refuse_open_keys([path])
-        try:
-            yield paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # it wants bytes
-        except (OSError, ValueError, TypeError, paramiko.SSHException):
-            continue  # a default key that is not there or is encrypted is simply not offered
+        with suppress(_UnreadableKeyError):  # one that is not there or is encrypted is simply not offered
+            yield _key(path, spec)
+
+
+class _UnreadableKeyError(SshSetupError):
+    """A private key cannot be used."""
+
+
+def _key(path: Path, spec: HostSpec, certificate: str | None = None) -> paramiko.PKey:
+    refuse_open_keys([path])
+    passphrase = spec.passphrase.encode() if spec.passphrase else None
+    try:
+        key = paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # it wants bytes
+        if certificate is not None:  # one beside the key is read with it
+            key.load_certificate(str(Path(certificate).expanduser()))
+    except OSError as error:
+        raise _UnreadableKeyError(refused_by_system(error), "check identity_file") from None
+    except Exception as error:  # those of cryptography, which reads it, have no class in common
+        raise _UnreadableKeyError(f"{path}: {in_one_line(error)}", "check identity_file") from None
+    return key

@@ -46,5 +46,5 @@ def translated(error: Exception, *, by_jump: bool = False) -> HostError:
         return behind_jump_host(error.text) if by_jump else no_session(error.text)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         return no_agreement(str(error), "try transport: asyncssh")
-    is_lost = isinstance(error, (EOFError, paramiko.SSHException, ConnectionResetError, BrokenPipeError))
+    is_lost = isinstance(error, (EOFError, paramiko.SSHException))
     return lost(str(error) or "it was closed") if is_lost else system_error(error)
