@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from cluster_reduce.form import SUMMED, TRANSPORTS, Sink, UnfitError, Writer
+from cluster_reduce.form import OF_HOST, SUMMED, TRANSPORTS, Sink, UnfitError, Writer
 from cluster_reduce.json_walk import Walk
 from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
@@ -29,8 +29,6 @@ TIMES = {
 }
 #: Value of an unknown start.
 NO_START = -1
-#: Whose sum is SDMA, where they have entries of their own.
-_PARTS = ("HCCS", "PCIE", "SIO")
 _START, _SIZE, _TIME, _PACKETS = (
     "Start Timestamp(us)",
     "Transit Size(MB)",
@@ -126,17 +124,15 @@ class _Rows:
     def _add_carried(self, level: Level, bandwidth: dict[str, Any]) -> None:
         """Take what an operator carried.
 
-        Where the links have no entry of their own, SDMA is no sum of others: it takes the place of HCCS,
-        as on older machines, and equals the payload. This identifies them.
+        Where no link of a host has an entry that we know, that of another name (SDMA, which is a sum
+        otherwise, or a newer link) takes the place of HCCS, as on older machines. It equals the payload,
+        which identifies it.
         """
         row = len(self._keys) - 1
-        sdma = bandwidth.get("SDMA")
-        if type(sdma) is dict and all(_object(level, bandwidth.get(one)).get(_SIZE) == 0 for one in _PARTS):
-            size: Any = sdma.get(_SIZE)
-            if type(size) in (int, float) and size > 0 and type(sdma.get(_TIME)) in _NUMBERS:
-                packets = bandwidth["HCCS"].get(_PACKETS)
-                bandwidth["HCCS"] = {_SIZE: size, _TIME: sdma.get(_TIME), _PACKETS: packets}
-                self._nameless.append(row)
+        nameless = _nameless(level, bandwidth)
+        if nameless:
+            bandwidth["HCCS"] = bandwidth[nameless]
+            self._nameless.append(row)
         for place, name in enumerate(TRANSPORTS, row * len(TRANSPORTS)):
             entry = bandwidth.get(name)
             if entry is None:
@@ -282,6 +278,22 @@ def _object(level: Level, given: object) -> dict[str, Any]:
     if type(given) is not dict:
         raise level.wrong(f"{type(given).__name__} in place of an object")
     return given
+
+
+def _nameless(level: Level, bandwidth: dict[str, Any]) -> str | None:
+    """Return the entry that carried most of those that have no column; None where it is a sum of others."""
+    if any(_object(level, bandwidth.get(one)).get(_SIZE) != 0 for one in OF_HOST):
+        return None
+    sizes = {
+        name: entry[_SIZE]
+        for name, entry in bandwidth.items()
+        if name not in TRANSPORTS
+        and type(entry) is dict
+        and type(entry.get(_SIZE)) in (int, float)
+        and type(entry.get(_TIME)) in _NUMBERS
+    }
+    most = max(sizes, key=sizes.__getitem__, default=None)
+    return most if most is not None and sizes[most] > 0 else None
 
 
 @lru_cache(maxsize=1 << 16)

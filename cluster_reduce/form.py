@@ -30,6 +30,8 @@ from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+#: Those of links inside a host, whose sum SDMA is, where they have entries of their own.
+OF_HOST = ("HCCS", "PCIE", "SIO")
 #: Times of operators of which hosts send sums alone.
 SUMMED = ("transit", "wait", "synchronization", "idle")
 SCHEMA = "cluster-columns/4"

@@ -114,6 +114,7 @@ _Bear = Literal[
     "waited_inside",
     "unpaired_messages",
     "no_groups",
+    "no_groups_named",
     "no_groups_of_iterations",
     "mean_step_only",
 ]
@@ -150,6 +151,7 @@ OPEN_NOTES: frozenset[str] = frozenset(
         "ranks_without_step_times",
         "unread_communication",
         "no_common_step",
+        "no_groups_named",
         "other_times",
         "same_times",
         "windows_unlike",

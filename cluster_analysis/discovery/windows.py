@@ -2,8 +2,8 @@
 
 They are alike where the same processes wrote captures of the same ranks, in the same form, with the same
 groups, level and version, of steps that have numbers, one window after the other. Numbers that are there
-twice count on from window to window. Windows without steps are compared each by itself: it is unknown how
-many iterations each holds.
+twice count on from window to window, and leave one out: what passed between two windows is no part of a step.
+Windows without steps are compared each by itself: it is unknown how many iterations each holds.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _first_steps(windows: Sequence[Part]) -> list[int] | None:
         return [0] * len(steps)
     added = [0]
     for before, own in pairwise(steps):
-        added.append(added[-1] + max(before) + 1 - min(own))
+        added.append(added[-1] + max(before) + 2 - min(own))
     return added
 
 

@@ -184,7 +184,7 @@ def lanes_tables(
     n_ranks = len(found.ranks)
     lanes = {
         "rank": found.ranks.astype(np.int32),
-        "step": np.full(n_ranks, steps[at], np.int32),
+        "step": np.full(n_ranks, steps[at], np.int64),
         "cell_us": np.full(n_ranks, found.cell_us),
         "cells": pa.array([row.tobytes() for row in found.cells], pa.binary()),
     }

@@ -9,13 +9,17 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, field
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, tell_left_out
+from cluster_analysis.sources.names import is_group
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
+#: Begin of a group's name that means something for one rank only.
+OWN_GROUP_PREFIX = "rank:"
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
 _PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])
 
@@ -33,6 +37,31 @@ class CommunicationTables(Struct, frozen=True):
         """Return the tables of several ranks, one behind the other."""
         names = cls.__struct_fields__
         return cls(*(schema.one_behind_the_other([getattr(one, name) for one in ranks]) for name in names))
+
+    def with_own_groups(self) -> tuple[CommunicationTables, frozenset[int]]:
+        """Return the tables with a group for each operator, and the ranks whose files name none for some."""
+        collectives, ranks = _with_own_groups(self.collectives)
+        if not ranks:
+            return self, ranks
+        others = (_with_own_groups(one)[0] for one in (self.packets, self.sums))
+        return CommunicationTables(collectives, next(others), self.spans, next(others)), ranks
+
+
+def _with_own_groups(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
+    """Return a table of `rank` and `group` with a group of a rank alone where none is named, and these ranks.
+
+    Names of operators hold three digits of a group's hash, which two groups may share: nothing is matched
+    over ranks by them.
+    """
+    groups = table["group"].combine_chunks()
+    known = [is_group(text) for text in groups.dictionary.to_pylist()]
+    if all(known):
+        return table, frozenset()
+    is_named = pa.array(known, pa.bool_()).take(groups.indices)
+    own = pc.binary_join_element_wise(OWN_GROUP_PREFIX, pc.cast(table["rank"], pa.string()), "")
+    named = pc.if_else(is_named, pc.cast(groups, pa.string()), own).combine_chunks()
+    ranks = pc.unique(table["rank"].filter(pc.invert(is_named))).to_pylist()
+    return schema.with_columns(table, group=named.dictionary_encode()), frozenset(ranks)
 
 
 def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

@@ -139,7 +139,8 @@ class _Keys(Struct, frozen=True):
         """Take the keys apart; the ranks' files have few different ones in front of many groups."""
         parts = [text.rpartition("@") for text in keys]
         base_codes, bases = _coded([base if mark else group for base, mark, group in parts])
-        group_codes, groups = _coded([group if mark else "" for _, mark, group in parts])
+        known = [group if mark and names.is_group(group) else "" for _, mark, group in parts]
+        group_codes, groups = _coded(known)
         return cls(base_codes, bases, [_sample(base) for base in bases], group_codes, groups)
 
     def kinds(self) -> Iterable[tuple[str, str | None]]:

@@ -26,6 +26,13 @@ _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.
 _OPERATION = re.compile("|".join(sorted((*OPERATIONS, *SYNONYMS), key=len, reverse=True)))
 _MESSAGES = pa.array(MESSAGES)
+#: What stands for a group where the profiler knows none; torch_npu puts the operator into its place in links.
+_NO_GROUP = re.compile(r"(?:N/A)?\Z|.*__")
+
+
+def is_group(text: str) -> bool:
+    """Return whether what stands behind the `@` of a name, or in place of it, names a group."""
+    return _NO_GROUP.match(text) is None
 
 
 def split_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:

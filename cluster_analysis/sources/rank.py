@@ -56,6 +56,7 @@ from cluster_analysis.sources.text.timeline_json import (
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import BY_STEP, RanksTables, RankTables, alone, of_one
 from cluster_analysis.tables.schema import rows_of
+from cluster_run.facts import fact
 from cluster_run.ids import DeviceId
 
 _T = TypeVar("_T")
@@ -159,6 +160,7 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
         ("communication", lambda files, remark: read_communication(files, remark, with_spans=with_spans)),
         lambda one, db: (*db["communication"], _kernel_operators(one)),
     )
+    communication = [None if one is None else _with_groups(one, readings) for one in communication]
     links = ranks.text_first(("matrix", read_matrix), lambda _, db: db["links"])
     peers = ranks.each(lambda one, db: one.first(*db["peers"]))
     operators = ranks.text_first(
@@ -191,6 +193,15 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
             name: tuple(getattr(one, name) for one in found) for name in CommunicationTables.__struct_fields__
         },
     )
+
+
+def _with_groups(tables: CommunicationTables, readings: Sequence[Reading]) -> CommunicationTables:
+    """Return the tables with a group for each operator; that files name none is noted."""
+    grouped, ranks = tables.with_own_groups()
+    for reading in readings:
+        if int(reading.source.rank) in ranks:
+            reading.notes.append(fact("no_groups_named", ranks=(reading.source.rank,)))
+    return grouped
 
 
 def _metadata(reading: Reading, databases: Databases) -> RankMetadata:

@@ -26,7 +26,7 @@ class Lanes(Table):
     """
 
     rank = INT32
-    step = INT32
+    step = INT64
     cell_us = FLOAT64
     cells = BINARY
 

@@ -10,13 +10,15 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = form.TRANSPORTS
+#: Those of links inside a host, whose sum SDMA is.
+OF_HOST = frozenset(form.OF_HOST)
 #: Columns of a table that has both of each: bytes, and µs.
 TRANSPORT_BYTES = tuple(f"{name.lower()}_bytes" for name in TRANSPORTS)
 TRANSPORT_TIMES = tuple(f"{name.lower()}_us" for name in TRANSPORTS)
 TRANSPORT_COLUMNS = tuple(
     name for both in zip(TRANSPORT_BYTES, TRANSPORT_TIMES, strict=True) for name in both
 )
-#: Transport where a file names no link: UB and UBoE stand under SDMA alone.
+#: Transport of links that have no column: UB and UBoE stand under SDMA alone, or under a name of their own.
 NAMELESS = "SDMA"
 
 #: One row a rank, collective and transport, without link entries: what the rank's own links carried for

@@ -90,7 +90,7 @@ static void carried_nothing(struct call *call, unsigned transports) {
             call->figures[N_TIMES + 2 * transport] = call->figures[N_TIMES + 2 * transport + 1] = 0.0;
 }
 
-/* Where links have no entry of their own (UB, UBoE) all that they carried stands under SDMA: that is not plain. */
+/* Where links have no entry of their own all that they carried stands under SDMA: that is not plain. */
 static const char *if_named(const struct reader *reader, const struct call *call, const char *at) {
     static const int NAMED[] = {HCCS, PCIE, SIO};
     size_t which;
@@ -134,9 +134,8 @@ const char *operator_transports(struct reader *reader, const char *at, struct ca
             nothing |= transport < 0 ? 0 : 1u << transport;
             found.nothing |= transport < 0 ? 0 : 1u << transport;
         } else if (which < 0) {
-            tail = NULL;
-            begin = NULL;
-            at = json_skip(at, reader->end, 0);
+            /* A newer link: what it carried belongs somewhere. */
+            return NULL;
         } else {
             if (begin && !is_begun) {
                 struct tail head = {{begin, (size_t)(at - begin)}, seen, nothing};

@@ -6,12 +6,13 @@ zeros, as is what lacks a row.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
@@ -20,14 +21,18 @@ from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.sent import TRANSPORT_COLUMNS, TRANSPORTS
+from cluster_analysis.tables.sent import OF_HOST, TRANSPORT_COLUMNS, TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 _TEXTS = ("hccl_op_name", "group_name", "transport_type")
+_KEYS = ("hccl_op_name", "group_name", "step")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 #: Columns for each packet size.
 _PACKETS = ("package_size", "count", "total_duration")
 _FIGURES = (*_SIZE_AND_TIME, "bandwidth", "large_packet_ratio", *_PACKETS)
+#: Of an operator: those of _KEYS that the table has.
+_Key = tuple[str | None, ...]
+_Carried = dict[_Key, dict[str, tuple[float, float]]]
 #: Step of each operator, by its name and group.
 StepOf = dict[tuple[Any, ...], int]
 #: Step, _TEXTS and _FIGURES of a row.
@@ -41,26 +46,44 @@ def read_carried(
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
     """
-    width = len(TRANSPORT_COLUMNS)
     if not database.offers(remark, BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
         return dict.fromkeys(TRANSPORT_COLUMNS, np.full(n, np.nan))
-    shared = [name for name in keys if database.has(BANDWIDTH, name)]
-    names, marks = ", ".join(shared), ", ".join("?" * len(TRANSPORTS))
+    found, _ = database.once(_carried)
+    rows = cells.rows_of(keys[name] for name in _KEYS if database.has(BANDWIDTH, name))
+    of_operators = [found.get(key, {}) for key in rows]
+    nothing = (0.0, 0.0)
+    each = [[one for name in TRANSPORTS for one in own.get(name, nothing)] for own in of_operators]
+    columns = np.array(each, np.float64).reshape(n, len(TRANSPORT_COLUMNS)).T
+    return dict(zip(TRANSPORT_COLUMNS, columns, strict=True))
+
+
+def _carried(database: Database) -> tuple[_Carried, Set[tuple[_Key, str]]]:
+    """Return MB and ms of each operator that carried anything, by transport.
+
+    HCCS stands for links that have no column, as in communication.json; second, what these are called.
+    """
+    names = ", ".join(name for name in _KEYS if database.has(BANDWIDTH, name))
     most = ", ".join(f"MAX({name})" for name in _SIZE_AND_TIME)
     rows = database.rows(
-        f"SELECT {most}, transport_type, {names} FROM {BANDWIDTH} WHERE transport_type IN ({marks}) "
-        f"AND ({' OR '.join(f'{name} <> 0' for name in _SIZE_AND_TIME)}) GROUP BY transport_type, {names}",
-        TRANSPORTS,
+        f"SELECT {most}, transport_type, {names} FROM {BANDWIDTH} "
+        f"WHERE {' OR '.join(f'{name} <> 0' for name in _SIZE_AND_TIME)} GROUP BY transport_type, {names}"
     )
-    found: dict[tuple[str | None, ...], list[float]] = {}
+    found: _Carried = {}
     for size, time, transport, *key in rows:
-        own = found.setdefault(tuple(None if one is None else str(one) for one in key), [0.0] * width)
-        at = 2 * TRANSPORTS.index(transport)
-        own[at : at + 2] = (0.0 if one is None else cells.as_number(one) for one in (size, time))
-    nothing = [0.0] * width
-    of_operators = [found.get(key, nothing) for key in cells.rows_of(keys[name] for name in shared)]
-    columns = np.array(of_operators, np.float64).reshape(n, width).T
-    return dict(zip(TRANSPORT_COLUMNS, columns, strict=True))
+        own = found.setdefault(tuple(None if one is None else str(one) for one in key), {})
+        own[str(transport)] = (_given(size), _given(time))
+    nameless = set()
+    for operator, own in found.items():
+        others = set() if own.keys() & OF_HOST else own.keys() - {*TRANSPORTS}
+        if others:
+            most = max(others, key=own.__getitem__)
+            own["HCCS"] = own[most]
+            nameless.add((operator, most))
+    return found, nameless
+
+
+def _given(cell: object) -> float:
+    return 0.0 if cell is None else cells.as_number(cell)
 
 
 def in_their_steps(
@@ -90,10 +113,9 @@ def read_packets(
         return schema.PACKETS.empty_table()
     sizes, counts, totals = database.numbers(BANDWIDTH, *_PACKETS).values()
     keys = database.texts(BANDWIDTH, "hccl_op_name", "group_name", "step", "transport_type")
-    known = {name: at for at, name in enumerate(TRANSPORTS)}
-    places = np.array(cells.each(keys["transport_type"], lambda one: known.get(one, -1)), np.int64)
-    lacking = cells.nothing(len(places))
-    names, groups, named_steps = (keys.get(name, lacking) for name in ("hccl_op_name", "group_name", "step"))
+    lacking = cells.nothing(len(sizes))
+    names, groups, named_steps = (keys.get(name, lacking) for name in _KEYS)
+    places = _places(database, keys)
     is_kept = (places >= 0) & (counts > 0)
     if repeated:
         rows = cells.rows_of((names, groups, named_steps))
@@ -118,6 +140,20 @@ def read_packets(
         np.column_stack([counts[is_kept], totals[is_kept]]),
     )
     return packet_sums(entries, remark)
+
+
+def _places(database: Database, keys: Mapping[str, pa.DictionaryArray]) -> npt.NDArray[np.int64]:
+    """Return which of TRANSPORTS each row is of; -1 for none, as for a sum of others."""
+    known = {name: at for at, name in enumerate(TRANSPORTS)}
+    places = np.array(cells.each(keys["transport_type"], lambda one: known.get(one, -1)), np.int64)
+    others = np.flatnonzero(places < 0)
+    if len(others):
+        _, nameless = database.once(_carried)
+        rows = cells.rows_of(one.take(pa.array(others)) for name, one in keys.items() if name in _KEYS)
+        transports = cells.each(keys["transport_type"].take(pa.array(others)), str)
+        is_nameless = [pair in nameless for pair in zip(rows, transports, strict=True)]
+        places[others[is_nameless]] = known["HCCS"]
+    return places
 
 
 def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:

@@ -16,6 +16,7 @@ import pyarrow.csv as pa_csv
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.kernels import kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.communication_tables import OWN_GROUP_PREFIX
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished
@@ -35,9 +36,6 @@ from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(COMMUNICATION)
-#: Begin of a group's name that means something for one rank only.
-OWN_GROUP_PREFIX = "rank:"
-
 _BLOCK_BYTES = 8 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
 

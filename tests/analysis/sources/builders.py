@@ -228,7 +228,8 @@ def write_analysis_db(
                 tail = (step, "p2p" if op.is_p2p else "collective") if with_step_columns else ()
                 times = (float(op.start), op.elapse, op.transit, op.wait, op.synchronization, op.idle)
                 _insert(base, "CommAnalyzerTime", (name, group, *times, *tail))
-                for transport in (op.transport, "SDMA"):
+                summed = ("SDMA",) if op.transport in ("HCCS", "PCIE", "SIO") else ()
+                for transport in (op.transport, *summed):
                     sizes = op.packets.items() if transport != "SDMA" else {"0": (0, 0)}.items()
                     for size, (count, total) in sizes:
                         row = (name, group, transport, op.size, op.time, 1.0, 0, float(size), count, total)

@@ -73,6 +73,8 @@ def operator(chance: random.Random, likely: float) -> dict[str, object]:
     entries = {name: carried(chance, likely) for name in TRANSPORTS}
     if all(entries[name].get("Transit Size(MB)") == 0 for name in ("HCCS", "PCIE", "SIO")):
         entries["SDMA"] = NOTHING  # their sum; else it is of links without an entry, and not plain
+    if chance.random() < 0.5:
+        entries["UB"] = NOTHING if chance.random() < likely else carried(chance, likely)
     own = shuffled(entries, chance, likely)
     # What is needed stays: a rank without it is read alone.
     times |= {"Elapse Time(ms)": number(chance)} | shuffled(rest, chance, likely)

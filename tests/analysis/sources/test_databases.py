@@ -261,6 +261,8 @@ def test_a_damaged_local_rank_in_a_database_is_null_and_told(tmp_path: Path) -> 
     assert [reason(problem) for problem in tables.problems] == ["left out: 2 link ends without a rank"]
 
 
-def test_an_operator_without_a_group_in_a_database_is_in_none(tmp_path: Path) -> None:
+def test_an_operator_without_a_group_in_a_database_is_in_one_of_its_rank_alone(tmp_path: Path) -> None:
     output = profiled(tmp_path, "UPDATE COMMUNICATION_OP SET groupName = NULL")
-    assert set(read(output).collectives["group"].to_pylist()) == {""}
+    tables = read(output)
+    assert set(tables.collectives["group"].to_pylist()) == {"rank:0"}
+    assert [one.kind for one in tables.notes] == ["no_groups_named"]

@@ -43,23 +43,33 @@ NOTHING = {
 }
 
 
-def under_sdma_alone(path: Path) -> None:
-    """Write a communication.json as of links UB: what HCCS, PCIE and SIO carried stands under SDMA alone."""
+def under_another_name(path: Path, name: str) -> None:
+    """Write a communication.json as of links UB: what HCCS carried stands under another name."""
     document = json.loads(path.read_text())
     for step in document.values():
         for level in step.values():
             for operator in level.values():
-                for name in ("HCCS", "PCIE", "SIO"):
-                    operator["Communication Bandwidth Info"][name] = dict(NOTHING)
+                entries = operator["Communication Bandwidth Info"]
+                carried = entries.get("HCCS", NOTHING)
+                entries |= {one: dict(NOTHING) for one in ("HCCS", "PCIE", "SIO", "SDMA")} | {name: carried}
     path.write_text(json.dumps(document))
 
 
-def test_what_links_without_an_entry_carried_is_taken_from_sdma(tmp_path: Path) -> None:
+of_both_writers = pytest.mark.parametrize("name", ["SDMA", "UB"])
+
+
+@of_both_writers
+def test_what_links_without_a_column_carried_is_taken_from_the_entry_that_has_it(
+    tmp_path: Path, name: str
+) -> None:
     capture = write_capture(tmp_path, 0)
     communication = capture / OUTPUT / "communication.json"
-    before = read_rank(discover(tmp_path).sources[0]).collectives
-    under_sdma_alone(communication)
-    after = read_rank(discover(tmp_path).sources[0]).collectives
+    tables = read_rank(discover(tmp_path).sources[0])
+    before = tables.collectives
+    under_another_name(communication, name)
+    others = read_rank(discover(tmp_path).sources[0])
+    after = others.collectives
+    assert others.packets.equals(tables.packets)
     assert before["payload_bytes"].null_count == len(OPS)
     for name in ("op_name", "hccs_bytes", "hccs_us", "rdma_bytes", "rdma_us"):
         assert after[name].to_pylist() == before[name].to_pylist(), name
@@ -68,19 +78,38 @@ def test_what_links_without_an_entry_carried_is_taken_from_sdma(tmp_path: Path) 
     assert {name for name, size in known if size is not None} == near
 
 
-def test_columns_tell_of_such_links_too(tmp_path: Path) -> None:
+@of_both_writers
+def test_columns_tell_of_such_links_too(tmp_path: Path, name: str) -> None:
     source = discover(write_capture(tmp_path, 0).parent).sources[0]
-    under_sdma_alone(Path(source.files["communication"]))
+    under_another_name(Path(source.files["communication"]), name)
     assert assert_twins(source, "communication")
 
 
-@pytest.fixture(scope="module")
-def slow_port(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@of_both_writers
+@pytest.mark.parametrize("framework", ["pt", "ms"])
+def test_a_database_tells_of_such_links_too(tmp_path: Path, framework: str, name: str) -> None:
+    run = simulated(tmp_path / "run", form="db", framework=framework, **TWO_RANKS, steps=2)
+    source = discover(run).sources[0]
+    before = read_rank(source)
+    database = "analysis_db" if framework == "pt" else "communication_db"
+    changed(
+        Path(source.files[database]),
+        "DELETE FROM CommAnalyzerBandwidth WHERE transport_type = 'SDMA'",
+        f"UPDATE CommAnalyzerBandwidth SET transport_type = '{name}' WHERE transport_type = 'HCCS'",
+    )
+    after = read_rank(source)
+    assert sum(before.collectives["hccs_bytes"].to_pylist()) > 0
+    assert after.collectives.equals(before.collectives)
+    assert after.packets.equals(before.packets)
+
+
+@pytest.fixture(scope="module", params=["SDMA", "UB"])
+def slow_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job of 16 ranks on two hosts; the links of rank 5 inside its host take three times as long."""
     fault, path = "slow_nic:3@5,via=hccs", tmp_path_factory.mktemp("slow") / "run"
     run = simulated(path, fault, tp=1, pp=1, dp=16, steps=3)
     for path in run.rglob("communication.json"):
-        under_sdma_alone(path)
+        under_another_name(path, request.param)
     return run
 
 
