@@ -186,9 +186,10 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     if graph is None or seen is None or entries is None:
         return
     may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
-    # A group of which all operators last long has slow links and no event.
+    # What lasts long at one place of all steps, or whenever its group is called, is how the job runs: no event.
     at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
-    alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at]
+    place = graph.operator_place[at] * (graph.n_steps > 1)
+    alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at], place
     own[at] = beyond_class(np.arange(len(at)), alike, np.log(seen.time_us[at]), limits.link_effect)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
     sure = (one.link_factor for one in slow if one.p_value <= limits.listed_p_value)

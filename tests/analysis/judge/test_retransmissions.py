@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.tables.schema import LINKS
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
@@ -16,6 +17,7 @@ from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
+    SMALL,
     Call,
     collectives_table,
     evidence_of,
@@ -112,6 +114,22 @@ def test_groups_that_stood_still_in_one_step_are_one_event_mended_together(hosts
         (finding,) = sent_again(5, 2, stopped=stopped, host_of=lambda rank: 1 + rank // 4)
     assert finding.ranks == tuple(range(8))
     assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
+
+
+@pytest.mark.parametrize(("in_steps", "is_event"), [((0, 1, 2, 3, 4), False), ((2,), True)])
+def test_what_takes_long_at_one_place_of_every_step_is_how_the_job_runs(
+    in_steps: tuple[int, ...], *, is_event: bool
+) -> None:
+    """The first gradients may always meet other transfers: nothing is sent again at the same time each step."""
+    case = judged(replace(SMALL, pp=1, dp=8, dp_mode="overlap", dp_buckets=3))
+    graph = job_graph(case.evidence)
+    assert graph is not None
+    is_first = (graph.operator_type == graph.types.index("reducescatter")) & (graph.operator_place == 0)
+    is_long = is_first & (graph.operator_group == graph.operator_group[is_first][0])
+    is_long &= np.isin(graph.operator_step, in_steps)
+    slow = replace(graph, transfer_us=np.where(is_long, 5.0, 1.0) * graph.transfer_us)
+    found = detect(replace(case.evidence, graph=slow), case.topology)
+    assert any(one.kind == "retransmission" for one in found.findings) == is_event
 
 
 @pytest.mark.slow
