@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
-from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
@@ -54,8 +53,6 @@ def _incomplete(
     is_there = table >= 0
     elapse = np.where(is_there, calls.elapse_us[table], np.nan)
     end = np.where(is_there, calls.end_us[table] + offset_us[calls.rank[table]], np.nan)
-    later_us = later_of_stages(program, end, elapse)[:, family.stage]
-    end = end + later_us
     start = end - elapse
     quick_us = np.nanmin(elapse, axis=0, initial=np.inf)
     who, whom = _waits(program, start, end, quick_us)
@@ -75,42 +72,11 @@ def _incomplete(
             known=table[is_there[:, slot], slot],
             lacking=(rank,),
             group=int(calls.group[table[row, is_there[row]][0]]),
-            ended_us=float(ended_us - later_us[row, slot]),
+            ended_us=float(ended_us),
             needed_us=float(needed_us),
             waited=False,
             place=(number, row, slot),
         )
-
-
-def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray) -> FloatArray:
-    """Return what to add to each stage's clock (groups, stages): both ends of a message are over together.
-
-    Collectives connect the clocks of ranks that share one, and stages share hardly any. It is 0 where no
-    messages tell, or they disagree.
-
-    Args:
-        end_us: when each call ended (groups, slots) by clocks that collectives connect, NaN where lost.
-        elapse_us: how long each took.
-    """
-    (source, target), stage = program.edges, program.family.stage
-    # Messages that were there before their receive began ended before it.
-    met = elapse_us[:, target] >= HALFWAY * np.nanmin(elapse_us[:, source], initial=np.inf)
-    apart = np.where(met, end_us[:, source] - end_us[:, target], np.nan)
-    later = np.zeros(program.family.ranks.shape)
-    settled = stage[source[:1]].tolist()
-    for one in settled:  # those that are found meanwhile, too
-        for other in sorted(set(range(program.family.n_stages)) - set(settled)):
-            sent, received = (
-                (stage[source] == first) & (stage[target] == last)
-                for first, last in ((one, other), (other, one))
-            )
-            if (sent | received).any():
-                ends = np.concatenate([apart[:, sent], -apart[:, received]], axis=1)
-                # A batch is over when the last of its messages is: those of two may agree on nothing.
-                agree = sigma(ends, 1) <= TOGETHER_US
-                later[:, other] = later[:, one] + np.where(agree, median(ends, 1), 0.0)
-                settled.append(other)
-    return later
 
 
 def _waits(program: Program, start_us: FloatArray, end_us: FloatArray, quick_us: FloatArray) -> Edges:

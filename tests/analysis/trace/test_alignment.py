@@ -11,13 +11,10 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.trace.alignment import clock_offsets, connected, members_of
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.messages import later_of_stages
 from cluster_analysis.trace.pairing.coincidences import Sample, explained, votes_of
-from cluster_analysis.trace.pairing.ends import Program, programs_of
 from cluster_analysis.trace.pairing.slots import BATCH, Family
 from tests.analysis.copies import replace
 from tests.analysis.jobs import Call, collectives_table
-from tests.analysis.trace.pipelines import one_f_one_b, play, zero_bubble
 
 #: A loaded machine is slow and makes no test fail.
 
@@ -109,30 +106,6 @@ def test_ranks_are_connected_just_when_a_path_of_groups_leads_from_one_to_the_ot
                 reached[rank] |= union
     for one, mine in zip(ranks, part, strict=True):
         assert {other for other, its in zip(ranks, part, strict=True) if its == mine} == reached[one]
-
-
-# Clocks of stages that messages lay beside each other, where collectives say something else.
-N_STAGES = 4
-
-
-@pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("program", [one_f_one_b(N_STAGES, 6), zero_bubble(N_STAGES, 6)])
-def test_both_ends_of_a_message_are_over_together(program: tuple[object, ...], eager: bool) -> None:
-    played = play(program, eager=eager)  # type: ignore[arg-type]
-    calls = calls_of(collectives_table(played.calls))
-    right = clock_offsets(calls, match_calls(calls)[0])
-    (found,) = programs_of(calls, right, played.topology)
-    of_stage = np.array([0.0, 11_000.0, -4_000.0, 700.0])  # by waits that no record shows
-    wrong = right + of_stage[[played.topology.stages[rank] for rank in sorted(played.topology.stages)]]
-    off = of_stage + later_by(calls, found, wrong)
-    assert off - off[:, :1] == pytest.approx(0.0, abs=100.0)
-
-
-def later_by(calls: Calls, program: Program, offset_us: FloatArray) -> FloatArray:
-    """What messages say of each stage's clock (groups, stages), where collectives say `offset_us`."""
-    table = program.family.table
-    end = calls.end_us[table] + offset_us[calls.rank[table]]
-    return later_of_stages(program, end, calls.elapse_us[table])
 
 
 # Two clocks have one shift, whichever way the messages go.
