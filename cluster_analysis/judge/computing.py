@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
-from cluster_analysis.numeric.sorting import rows_at
+from cluster_analysis.numeric.sorting import begins, combined, places_in_runs, rows_at
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.operations import record_of
@@ -66,15 +66,20 @@ def dense_us(
 def exchanges_of(graph: Graph, expert_groups: Collection[str]) -> tuple[BoolArray, BoolArray]:
     """Which calls (V,) of the main stream exchange tokens, and which gaps lie between two such: experts work.
 
-    After an odd number of exchanges of their rank's step tokens are with their experts.
+    After an odd number of exchanges of a group in their rank's step tokens are with its experts; where they
+    go to a host first, and then to its ranks, the exchanges of one group lie between those of another.
     """
     of_experts = np.array([name in expert_groups for name in graph.groups], bool)[graph.operator_group]
     moves_tokens = [record_of(name).moves == "tokens" for name in graph.types]
     of_experts &= np.array(moves_tokens, bool)[graph.operator_type]
     is_exchange = of_experts[graph.operator] & ~graph.is_side
-    n_before: IntArray = np.cumsum(is_exchange) - is_exchange
+    at = np.flatnonzero(is_exchange)
+    of_group = combined(graph.cell[at], graph.operator_group[graph.operator[at]])[1]
+    order, away = np.argsort(of_group, kind="stable"), np.zeros(len(is_exchange), np.int64)
+    away[at[order]] = 1 - 2 * (places_in_runs(begins(of_group[order])) % 2)
+    n_away = np.cumsum(away) - away
     first = graph.cell_begin[graph.step * len(graph.ranks) + graph.rank]
-    return is_exchange, (n_before - n_before[first]) % 2 == 1
+    return is_exchange, n_away > n_away[first]
 
 
 def waited_inside_us(

@@ -65,11 +65,10 @@ def assign_roles(
     named = {key: role_of_name(one.name) for key, one in members.items()}
     is_named = any(role not in ("unknown", "world") for role in named.values())
     uses = use.to_pylist()
-    roles, rings = named, set[str]()
-    if not is_named:
-        rings = _rings(members, uses)
-        known = {key: role for key, role in named.items() if role != "unknown"}
-        roles = {**infer_roles(members, uses, ranks, rings), **known}
+    rings = set[str]() if is_named else _rings(members, uses)
+    # What exchanges tokens holds experts, whatever it is called; other names of several domains say nothing.
+    inferred = _exchanges(members, uses) if is_named else infer_roles(members, uses, ranks, rings)
+    roles = inferred | {key: role for key, role in named.items() if role != "unknown"}
     groups = {}
     for key, one in members.items():
         # A guessed role is of medium confidence at most.
@@ -128,7 +127,7 @@ def infer_roles(
     parallelism communicates in each layer of each micro-batch, so at least as often as its ranks send and
     receive: what does so less often is data-parallel. Without any, the busiest group of all ranks is.
     """
-    kinds = _kinds(uses)
+    kinds, exchanges = _kinds(uses), _exchanges(members, uses)
     everyone = set(ranks).union(*(one.ranks for one in members.values()))
     roles: dict[str, GroupRole] = {}
     candidates = []
@@ -139,8 +138,8 @@ def infer_roles(
             roles[key] = "world"
         elif "p2p" in kinds.get(key, {}):
             roles[key] = "cp" if key in rings else "pp"
-        elif any(record_of(kind).moves == "tokens" for kind in kinds.get(key, {})):
-            roles[key] = "ep"
+        elif key in exchanges:
+            roles[key] = exchanges[key]
         else:
             candidates.append(key)
     counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(one.users)) for key, one in members.items()}
@@ -149,6 +148,12 @@ def infer_roles(
         roles[max(whole, key=lambda key: (counts[key], key))] = "dp"
         return roles
     return roles | _of_the_rest(candidates, members, counts, roles, _messages_a_rank(roles, uses))
+
+
+def _exchanges(members: Mapping[str, Members], uses: _Uses) -> dict[str, GroupRole]:
+    """Return the groups of several ranks that exchange tokens, as groups of experts."""
+    found = {row["group"] for row in uses if record_of(row["op_type"]).moves == "tokens"}
+    return {key: "ep" for key, one in members.items() if key in found and len(one.ranks) > 1}
 
 
 def _of_the_rest(

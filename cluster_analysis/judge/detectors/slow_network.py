@@ -186,7 +186,7 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     if graph is None or seen is None or entries is None:
         return
     may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
-    # What lasts long at one place of all steps, or whenever its group is called, is how the job runs: no event.
+    # What lasts long at one place of all steps, or in all calls of a group, is how the job runs: no event.
     at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
     place = graph.operator_place[at] * (graph.n_steps > 1)
     alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at], place

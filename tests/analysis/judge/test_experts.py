@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.computing import dense_us
+from cluster_analysis.judge.computing import dense_us, exchanges_of
 from cluster_analysis.judge.detectors.workload import _expert_imbalance
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
@@ -93,6 +93,24 @@ def test_where_all_to_alls_do_not_come_in_pairs_nothing_is_said_of_that_step() -
     assert after is not None
     changed = np.isnan(after) & ~np.isnan(before)
     assert np.argwhere(changed).tolist() == [[3, int(view.graph.step[at[0]])]]
+
+
+def test_tokens_that_go_to_a_host_and_then_to_its_ranks_come_back_in_turn() -> None:
+    """Exchanges of one group lie between those of another: experts work between the inner ones."""
+    graph = view_of().graph
+    assert graph is not None
+    names = [name for name, group in judged(BUSY).topology.groups.items() if group.role == "ep"]
+    is_exchange, _ = exchanges_of(graph, names)
+    first = graph.cell_begin[graph.step * len(graph.ranks) + graph.rank]
+    before = np.cumsum(is_exchange) - is_exchange
+    before -= before[first]
+    inner = np.zeros(len(graph.transfer_us), bool)
+    inner[graph.operator[is_exchange & np.isin(before % 4, (1, 2))]] = True
+    group = np.where(inner, len(graph.groups), graph.operator_group)
+    nested = replace(graph, operator_group=group, groups=(*graph.groups, "of a host"))
+    is_inside = exchanges_of(nested, [*names, "of a host"])[1]
+    assert (is_inside == (before % 4 > 0)).all()
+    assert (exchanges_of(graph, names)[1] == (before % 2 > 0)).all()
 
 
 @pytest.mark.slow

@@ -120,7 +120,7 @@ def test_groups_that_stood_still_in_one_step_are_one_event_mended_together(hosts
 def test_what_takes_long_at_one_place_of_every_step_is_how_the_job_runs(
     in_steps: tuple[int, ...], *, is_event: bool
 ) -> None:
-    """The first gradients may always meet other transfers: nothing is sent again at the same time each step."""
+    """The first gradients may always meet other transfers: nothing is sent again at one time of each step."""
     case = judged(replace(SMALL, pp=1, dp=8, dp_mode="overlap", dp_buckets=3))
     graph = job_graph(case.evidence)
     assert graph is not None

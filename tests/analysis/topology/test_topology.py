@@ -284,6 +284,21 @@ def test_all_to_all_makes_an_expert_group() -> None:
     assert {group.role for group in topology.groups.values()} == {"ep"}
 
 
+@pytest.mark.parametrize(("kind", "role"), [("alltoallv", "ep"), ("allreduce", "unknown")])
+def test_where_groups_have_names_what_exchanges_tokens_holds_experts_whatever_it_is_called(
+    kind: str, role: str
+) -> None:
+    mine, world = group_id(1), group_id(2)
+    metadata = {
+        rank: declared((mine, "ep_intra_node", tuple(range(4))), (world, "dp", tuple(range(4))))
+        for rank in range(4)
+    }
+    topology, _ = build(
+        [tables(rank, [(mine, kind, 3), (world, "allreduce", 1)]) for rank in range(4)], metadata
+    )
+    assert (topology.groups[mine].role, topology.groups[world].role) == (role, "dp")
+
+
 def test_neighbouring_groups_alone_could_be_tensor_or_data_parallel_and_stay_unknown() -> None:
     read = [tables(rank, [(group_id(1 + rank // 2), "allreduce", 3)]) for rank in range(4)]
     topology, _ = build(read)
