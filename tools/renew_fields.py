@@ -9,23 +9,16 @@ import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
-from cluster_run.findings import Cause, Confidence, Pattern, Severity, Verdict
-from cluster_run.kinds import KINDS
+from cluster_analysis.judge.baseline import Comparison
+from cluster_run.findings import FindingsDocument
+from cluster_run.manifest import Manifest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fields.md"
-FINDINGS = ROOT / "cluster_run" / "schemas" / "findings.schema.json"
-#: Fields of a finding that hold one of several names.
-_NAMED = {
-    "kind": tuple(KINDS),
-    "severity": get_args(Severity),
-    "cause": get_args(Cause),
-    "pattern": get_args(Pattern),
-    "confidence": get_args(Confidence),
-}
-NAMES = ("findings", "comparison", "manifest")
+#: What each file holds.
+SHAPES = {"findings": FindingsDocument, "comparison": Comparison, "manifest": Manifest}
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -35,14 +28,34 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
-def findings_schema() -> str:
-    """Return the text of the schema of findings.json, with the names that the program writes."""
-    found = schema("findings")
-    found["properties"]["verdict"]["enum"] = list(get_args(Verdict))
-    fields_of_finding = found["properties"]["findings"]["items"]["properties"]
-    for name, values in _NAMED.items():
-        fields_of_finding[name]["enum"] = list(values)
+def schema_path(name: str) -> Path:
+    """Return where a schema lies."""
+    return ROOT / "cluster_run" / "schemas" / f"{name}.schema.json"
+
+
+def schema_text(name: str) -> str:
+    """Return the text of a schema, with the names that the program writes."""
+    found = schema(name)
+    _name(found, SHAPES[name])
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def _name(node: dict[str, Any], kind: Any) -> None:
+    """Give each field below that holds one of several names all that its type has."""
+    if "enum" in node:
+        node["enum"] = list(_names(kind)) or node["enum"]
+    items = node.get("items", {})
+    for one in get_args(kind):
+        for inner in (items, *items.get("anyOf", ())):
+            _name(inner, one)
+    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    for name, field in node.get("properties", {}).items():
+        _name(field, hints.get(name))
+
+
+def _names(kind: Any) -> Iterator[str]:
+    for one in get_args(kind):
+        yield from [one] if isinstance(one, str) else _names(one)
 
 
 def reference() -> str:
@@ -53,7 +66,7 @@ def reference() -> str:
         "From the JSON Schemas in [`cluster_run/schemas/`](../cluster_run/schemas) by `make gold`; tests",
         "hold both against what is written. Fields may be added; readers ignore what they do not know.",
     ]
-    for name in NAMES:
+    for name in SHAPES:
         found = schema(name)
         lines += ["", f"## {found['title']}", "", found["description"], ""]
         lines += ["| field | type | is |", "| --- | --- | --- |"]
@@ -81,6 +94,7 @@ def _type(field: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    FINDINGS.write_text(findings_schema(), encoding="utf-8")
+    for name in SHAPES:
+        schema_path(name).write_text(schema_text(name), encoding="utf-8")
     PAGE.write_text(reference(), encoding="utf-8")
     print(PAGE)
