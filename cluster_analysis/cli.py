@@ -28,6 +28,7 @@ from cluster_run.command_line import (
     told,
 )
 from cluster_run.errors import ClusterError, in_one_line
+from cluster_run.findings import FAILING
 from cluster_run.layout import FLEET_VARIABLE
 
 #: Queries that need no raw data. A directory of that name is analysed all the same.
@@ -161,9 +162,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="WHEN",
         type=_fail_on,
         default=FailOn(),
-        help="exit with 4 when there is such a finding: warning or critical; unknown: when nothing could be "
-        "told; regression[:PERCENT]: when the step is longer than the baseline's, or a new finding costs "
-        "more than that; several with commas (default: never)",
+        help=f"exit with 4 when there is such a finding: {' or '.join([*FAILING][1:])}; unknown: when "
+        "nothing could be told; regression[:PERCENT]: when the step is longer than the baseline's, or a new "
+        "finding costs more than that; several with commas (default: never)",
     )
 
 

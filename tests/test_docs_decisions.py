@@ -9,7 +9,6 @@ import pytest
 
 from cluster_analysis.judge.gates import RULES
 from cluster_analysis.numeric.stats import PRIOR_DF
-from cluster_analysis.sentences import notes
 from cluster_analysis.thresholds import (
     common,
     cost,
@@ -136,8 +135,3 @@ def test_the_page_on_judging_tells_the_numbers_that_decide(said: str) -> None:
 def test_the_rules_that_make_a_finding_are_listed_in_their_order() -> None:
     listed = re.findall(r"^\| `(\w+)` \| ", (LAB / "decisions.md").read_text("utf-8"), re.MULTILINE)
     assert listed == [rule.__name__ for rule in RULES]
-
-
-def test_the_note_on_a_replay_that_is_far_off_tells_the_number_that_decides() -> None:
-    said = [one["replay_far_off"] for one in (notes.SENTENCES, notes.WHY_OPEN)]
-    assert all(percent(AS_GIVEN.replay_refuse) in text for both in said for text in both)

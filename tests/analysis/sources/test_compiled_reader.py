@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -25,6 +26,7 @@ from cluster_analysis.sources.compiled.columns import links_of_files, operators_
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_reduce import communication, levels, matrix
 from cluster_run.facts import Fact
 from tests.analysis.runs import REAL_DATA, simulated
 from tests.analysis.sources.builders import LINKS, OPS, communication_json, matrix_json
@@ -251,3 +253,14 @@ def test_without_a_compiler_the_project_builds_and_the_compiled_reader_is_left_o
     there = {**os.environ, "PYTHONPATH": str(target)}
     said = ran([sys.executable, "-c", ask], check=True, env=there, cwd=tmp_path)
     assert said.stdout.startswith(f"JSON by Python {target}")
+
+
+def test_both_readers_know_the_same_keys() -> None:
+    key = re.compile(r'"((?:[A-Z][a-z]+ )+[A-Z][a-z]+(?:\([a-zA-Z]+\))?|op_name)"')
+    c_files = Path(reader.__file__).parent.glob("*.c")
+    python_files = (Path(one.__file__) for one in (communication, levels, matrix))
+    of_c, of_python = (
+        {one for path in files for one in key.findall(path.read_text())} for files in (c_files, python_files)
+    )
+    passed_over = {"Large Packet Ratio", "Synchronization Time Ratio", "Wait Time Ratio"}
+    assert of_c - passed_over == of_python

@@ -1,0 +1,92 @@
+"""Numbers that users read are those of the code. How it judges: `test_docs_decisions`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster_act.ways import process
+from cluster_analysis.engine import choose, protocol
+from cluster_analysis.engine.clusters import dask_engine, on_slurm
+from cluster_analysis.options import MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES
+from cluster_analysis.thresholds import cost
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_collect.spec import CollectOptions
+from cluster_collect.store import incoming
+from cluster_collect.transfer import rounds
+from cluster_collect.transfer.ways import intake
+from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
+from tests.test_docs_decisions import percent
+
+ROOT = Path(__file__).parents[1]
+LIMITS, COLLECTING = Thresholds(), CollectOptions()
+WORDS = ("no", "once", "twice", "three", "four", "five", "six", "seven", "eight")
+SMALL, IN_MEMORY = (f"{size >> 20} MiB" for size in (choose.SMALL_RUN_BYTES, MEMORY_LIMIT_BYTES))
+ALLOWED_FAILURES = int(on_slurm.SCHEDULER["distributed.scheduler.allowed-failures"])
+#: But for those that tell what was measured.
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+    *(path for path in ROOT.glob("docs/*.md") if path.stem not in ("accuracy", "how-it-decides")),
+    *ROOT.glob("docs/zh/*.md"),
+    *ROOT.glob("cluster_run/schemas/*.json"),
+    *ROOT.glob("cluster_analysis/sentences/*.json"),
+]
+EXAMPLES = re.compile(r"^> .*|^```.*?^```|<!-- demo:begin.*?demo:end -->", re.MULTILINE | re.DOTALL)
+OF_THE_STEP = re.compile(
+    r"([\d.]+) % of (?:the|each) (?:mean )?step|critical`? from ([\d.]+) %"
+    r"|(?:每步的|平均步时的|`warning`：|，达到) ([\d.]+) %"
+)
+OFF = re.compile(
+    r"(?:are|is) off by more than ([\d.]+) %|steps by more than ([\d.]+) %"
+    r"|replay error of ([\d.]+) %|相差超过 ([\d.]+) %"
+)
+TOLD = {
+    "ARCHITECTURE.md": [
+        f"`auto` below {SMALL}, or",
+        f"in memory, above {IN_MEMORY} in Arrow files",
+        f"in memory, above {IN_MEMORY} (`--memory-limit`)",
+        f"`processes`, `auto` from {SMALL}",
+        f"tries it {WORDS[protocol.N_ATTEMPTS]} times",
+        f"kills {WORDS[protocol.N_ATTEMPTS]} more",
+    ],
+    "docs/performance.md": [
+        f"below {SMALL} starting workers",
+        f"this process below {SMALL}, local processes above",
+        f"`--memory-limit` ({IN_MEMORY}, ",
+    ],
+    "docs/insight.md": [f"for more than {MAX_INSIGHT_BYTES // 10**6} MB of"],
+    "docs/from-file-to-verdict.md": [
+        f"fetched again, {WORDS[rounds._N_REFETCHES]} at most",
+        f"or {intake._GROWTH_BYTES >> 20} MiB more",
+        f"no host has ended for {COLLECTING.interim_s:g} s",
+        f"({COLLECTING.progress_deadline_s:g} s without progress",
+        f"attempts of {COLLECTING.give_up_s:g} s together",
+        f"beginnings of {incoming.LARGE_BYTES >> 20} MiB or more",
+        f"One that kills {WORDS[protocol.N_ATTEMPTS]} more",
+        f"dies with {WORDS[ALLOWED_FAILURES + 1]} workers",
+        f"for {dask_engine.NO_WORKERS_DEADLINE_S:g} s, the command ends",
+        f"killed after {process.DEADLINE_S:g} s",
+        f"of {WORDS[2 * cost.N_IN_TURN]} alarms at most: the {WORDS[cost.N_IN_TURN]} costliest",
+        f"the costliest {WORDS[LIMITS.max_info]} stay",
+    ],
+}
+
+
+def shares_in(page: Path, pattern: re.Pattern[str]) -> set[str]:
+    """Every share that a page tells by this pattern, but for examples of what a report says."""
+    text = EXAMPLES.sub("", page.read_text("utf-8"))
+    return {f"{next(filter(None, found.groups()))} %" for found in pattern.finditer(text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_shares_of_the_step_and_errors_of_the_replay_are_those_that_decide(page: Path) -> None:
+    of_the_step = (WARNING_COST_SHARE, LIMITS.sure_cost_share, CRITICAL_COST_SHARE, LIMITS.exposed_share)
+    assert shares_in(page, OF_THE_STEP) <= set(map(percent, of_the_step))
+    assert shares_in(page, OFF) <= set(map(percent, (LIMITS.replay_refuse, LIMITS.replay_mean_doubt)))
+
+
+@pytest.mark.parametrize(("page", "told"), [(page, one) for page, texts in TOLD.items() for one in texts])
+def test_a_page_tells_the_number_of_the_code(page: str, told: str) -> None:
+    assert told in " ".join((ROOT / page).read_text("utf-8").split())
