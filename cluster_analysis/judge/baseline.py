@@ -83,7 +83,7 @@ class Comparison(Struct, frozen=True):
 def compare(
     before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
 ) -> Comparison:
-    """Compare two runs; what is unlike in kind is refused with a reason, not guessed."""
+    """Compare two runs; what cannot be compared is refused with a reason, not guessed."""
     refusals = _refusals(before, before_topology, after, after_topology)
     if refusals:
         return Comparison((), tuple(refusals))
@@ -164,7 +164,7 @@ def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
     """Ranks whose computing changed relative to their peers: differences of logarithms, role by role."""
     shared, rows_old, rows_new = np.intersect1d(old.ranks, new.ranks, return_indices=True)
     first, second = _relative_to_peers(old)[rows_old], _relative_to_peers(new)[rows_new]
-    # Devices differ by design, and another run may sit on others: that scatter is no change of one rank.
+    # Another run may be on other devices, and healthy ones differ: that scatter is no change of one rank.
     scatter = float(np.nan_to_num(sigma(median(second, 1) - median(first, 1))))
     for rank, before, after in zip(shared.tolist(), np.exp(first), np.exp(second), strict=True):
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
@@ -194,7 +194,7 @@ def _links(before: Observations | None, after: Observations | None, limits: Thre
 
 
 def _by_link(seen: Observations) -> dict[tuple[int, int, str], list[float]]:
-    """How many times its class's each observation of a link took."""
+    """Time of each observation of a link, as a multiple of its class's."""
     found: dict[tuple[int, int, str], list[float]] = {}
     for unit, ratio in zip(seen.unit.tolist(), np.exp(seen.excess).tolist(), strict=True):
         if np.isfinite(ratio):
@@ -259,7 +259,7 @@ def _change(
 
 
 def match_findings(before: Iterable[Finding], after: Iterable[Finding]) -> tuple[Matched, ...]:
-    """Match what either run alarms of; new and remaining ones by their cost now, then those that are gone.
+    """Match the alarms of either run: new and remaining ones by their cost now, then those that are gone.
 
     A finding is the same by its id, or by its kind where it names some of the same ranks: a link may be named
     from one end or the other. Information in one run matches an alarm in the other.

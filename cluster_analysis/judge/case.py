@@ -79,7 +79,7 @@ class Case(Struct, frozen=True, dict=True):
         return kernels_of(self.calls, self.view.role)
 
     def ways_to_compare(self, local: LocalTime, *, of_all: bool = False) -> list[LocalTime]:
-        """How a local time is compared: computing also by kernels, which see through uneven work.
+        """Ways to compare a local time: computing also by kernels, which uneven work does not change.
 
         `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
         """
@@ -89,7 +89,7 @@ class Case(Struct, frozen=True, dict=True):
         longer = self.whatever_stage if of_all else self.by_device
         if longer is None:
             return [] if of_all else [local]
-        # Kernels know no samples, and are known for all steps together.
+        # Samples do not change these kernels, whose times are sums over all steps.
         values = np.where(np.isfinite(local.time_us), longer[:, None], np.nan)
         by_kernels = replace(
             local, cause="compute", values=values, follows_work=False, has_idle=False, of_all=of_all
@@ -126,12 +126,12 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def _without_roles(self) -> JobView:
-        """The job as if all of its ranks did the same work, for what knows no stage."""
+        """The job as if all of its ranks did the same work, for measures that do not depend on the stage."""
         view = self.view
         return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
 
     def view_for(self, local: LocalTime) -> JobView:
-        """The job, with the roles by which a local time is compared."""
+        """The job, with the roles within which a local time is compared."""
         return self._without_roles if local.of_all else self.view
 
     def series(self, local: LocalTime, excluded: BoolArray, apart: IntArray) -> FloatArray:

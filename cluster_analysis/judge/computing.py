@@ -87,7 +87,7 @@ def waited_inside_us(
 ) -> FloatArray | None:
     """Return how long each rank waited inside `fused` kernels in each step (R, S); None without any.
 
-    Statistics sum over all steps: a rank's waiting is dealt to its steps as its computing is.
+    Statistics sum over all steps: a rank's waiting is divided over its steps in proportion to its computing.
     """
     if not fused.num_rows:
         return None
@@ -102,7 +102,7 @@ def waited_inside_us(
 def unnamed_us(fused: pa.Table, ranks: IntArray) -> FloatArray:
     """Return what each rank spends in `fused` kernels beyond its quickest calls, in all steps together (R,).
 
-    Where each rank waits for another one at another time totals name nobody.
+    If each rank waits for another one at another time, totals name nobody.
     """
     total, calls, least = (numbers(fused[name]) for name in ("total_us", "n_calls", "min_us"))
     row = np.searchsorted(ranks, fused["rank"].to_numpy())

@@ -158,7 +158,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """At most one finding a name: what is late in two ways has the costlier one, with the evidence of both.
+    """At most one finding a name: the costlier one of a rank late in two ways, with the evidence of both.
 
     It is an alarm if one of the two is. If both costs matter, it has the lower confidence of the two.
     """
@@ -177,7 +177,7 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:
-    """Say of the costliest alarms who waits for them."""
+    """Add to the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
     chosen = [one.id for one in costliest if one.is_alarm and one.record.is_fault][:N_CHAINS]

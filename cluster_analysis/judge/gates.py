@@ -1,4 +1,4 @@
-"""From a suspect to a finding: an ordered list of rules, each of which knows one thing of its cost or chance.
+"""From a suspect to a finding: an ordered list of rules, one thing about its cost or chance each.
 
 The first ones say what it costs, those after them whether somebody should act on it, and the last ones how
 sure that is. Each is a plain function of the finding so far and of the job; `RULES` is their order.
@@ -155,7 +155,7 @@ def weighs_what_others_hide(one: FindingDraft, context: Context) -> FindingDraft
 
 
 def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingDraft:
-    """A cost lies between the saving of its repair alone and after all others; else below the bound."""
+    """A cost lies between what its repair saves alone and after all others; else below the bound."""
     if one.cost_us is None:
         return replace(one, high_us=one.saving.bound_us)
     known = [us for us in (one.cost_us, one.saving.after_others_us or None) if us is not None]
@@ -163,7 +163,7 @@ def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingD
 
 
 def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
-    """A device weighs as much as it is later than all unsuspected ones, unless something excuses that.
+    """A device weighs its lead over the latest unsuspected rank, unless something else explains that.
 
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
@@ -190,7 +190,7 @@ def is_no_loss_where_no_peer_does_without(one: FindingDraft, context: Context) -
         return one
     said = (*one.facts, fact("could_be_covered", cost_us=one.cost_us))
     unrepaired = replace(one, cost_us=None, low_us=None, saving=replace(one.saving, cumulative_us=None))
-    # What a rank that is not here does, and waiting for what no file shows, may hold the step: no bound then.
+    # A missing rank, or waiting for what no file shows, may decide how long the step is: no bound then.
     lacks_ranks = context.view.expected_ranks > len(context.view.ranks)
     is_bound = not (lacks_ranks or context.holds_the_step)
     return replace(unrepaired, facts=said) if is_bound else replace(unrepaired, high_us=None)
@@ -250,15 +250,15 @@ def _surprise(suspect: Suspect, context: Context) -> float:
 
 
 def costs_more_than_healthy_ranks(one: FindingDraft, context: Context) -> FindingDraft:
-    """The placebo: what "repairing" healthy ranks seems to save as well is no loss."""
+    """The placebo: a saving that "repairing" healthy ranks seems to give as well is no loss."""
     is_less = one.weight_us is not None and one.weight_us < context.chance_us
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
 
 
 def may_cost_all_that_may_be_its(one: FindingDraft, context: Context) -> FindingDraft:
-    """The upper cost of a late host, in no pattern as well, and of one that nobody's gaps are compared with.
+    """The upper cost of a late host, also in no pattern, and of one without peers to compare its gaps with.
 
-    Of hosts with peers and parts of the network that are no alarm nothing is said: all hosts are asked.
+    Hosts with peers and parts of the network that are no alarm get none: open questions cover all hosts.
     """
     most_us, suspect = one.saving.most_us, one.suspect
     is_asked = one.severity != "info" or not (suspect.separable or suspect.mended)
@@ -268,14 +268,14 @@ def may_cost_all_that_may_be_its(one: FindingDraft, context: Context) -> Finding
 
 
 def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context) -> FindingDraft:
-    """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
+    """A cost may be higher if a rank waits for something that no file shows: no repair shortens that."""
     if not context.holds_the_step or one.cost_us is None:
         return one
     return _at_most(replace(one, facts=(*one.facts, fact("cost_at_least"))), "low")
 
 
 def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraft:
-    """No cost is sure where its interval is wide, the replay is off, or for whom ranks waited is unknown."""
+    """No cost is sure if its interval is wide, the replay is off, or ranks waited for unknown ones."""
     one = _at_most(one, "medium") if lie_apart(one.low_us, one.high_us, context.step_us) else one
     is_inside = context.view.inside_share >= context.limits.open_cost_share
     if context.is_far_off or context.copied_share > HALFWAY or is_inside:

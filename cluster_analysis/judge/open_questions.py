@@ -28,7 +28,7 @@ from cluster_run.kinds import NoteFact
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
-    """Whether any role has ranks enough to compare them, with times that could be read."""
+    """Whether any role has enough ranks with readable times to compare them."""
     counts = np.bincount(view.role[_has_times(view) & (view.role >= 0)])
     return bool(counts.max(initial=0) > limits.min_peers)
 
@@ -38,7 +38,7 @@ def _has_times(view: JobView) -> BoolArray:
 
 
 def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
-    """Notes on what was not there to be looked at."""
+    """Notes on missing data."""
     notes = []
     if not _has_times(view).any():
         notes.append(fact("no_step_times"))
@@ -138,7 +138,7 @@ def _lies_in_one_host(view: JobView, inside: BoolArray) -> bool:
 
 
 def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
-    """Whether replicas of one host (each lies in one) compute as unlike as those of two: by half at least."""
+    """Whether replicas of one host (each lies in one) differ at least half as much as those of two hosts."""
     host = np.array([view.host[one][0] for one in replicas])
     with np.errstate(invalid="ignore"):
         level = np.stack([median(np.log(view.computing_us[one]), 0) for one in replicas])
@@ -169,8 +169,8 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 def uncompared_network(case: Case) -> list[Fact]:
     """Communication without a reference: how long it should take is not known.
 
-    Links between the only two hosts; where no links were read, collectives that have no like, whose members
-    did not send alike. A slow network costs no more there than their time that computing does not
+    Links between the only two hosts; where no links were read, collectives without similar ones, whose
+    members sent at unlike speeds. A slow network costs no more there than their time that computing does not
     cover.
     """
     view, seen, teams = case.view, case.network, case.operators
@@ -201,8 +201,8 @@ def uncompared_network(case: Case) -> list[Fact]:
 def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:
     """Steps in which all ranks communicate for longer than in others, though none of them was late.
 
-    Delays of several ranks add up, so that a little may explain all; but no more than itself where nobody
-    knows for whom most of the waiting was.
+    Delays of several ranks add up, so that a little may explain all; but no more than itself if it is not
+    known which ranks most of the waiting was for.
     """
     if len(view.steps) < limits.min_steps_confident:
         return []

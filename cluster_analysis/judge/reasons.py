@@ -41,7 +41,7 @@ _OF_PORTS = {
 
 
 def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Return the suspects, those with evidence and a fact more that a counter explains or confirms.
+    """Return the suspects; those that a counter explains or confirms get that evidence and a fact.
 
     Args:
         counters: COUNTERS of all ranks, or an empty table.
@@ -87,7 +87,7 @@ def _ends(view: JobView, suspect: Suspect) -> tuple[set[int], set[int]]:
 
 
 def _with_counts(counted: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
-    """The first counter that one end of the suspect has more of than those without a part in it.
+    """The first counter that is higher on one end of the suspect than on ranks without a part in it.
 
     HCCL repeats operators between hosts only: inside a host no counter can confirm anything.
     """
@@ -108,7 +108,7 @@ def _with_counts(counted: Mapping[str, Mapping[int, float]], view: JobView, susp
 
 
 def _with_ports(of_ports: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
-    """The end of the suspect's links whose slowest port was, at its best, clearly below those of others."""
+    """The end of the suspect's links whose slowest port had a peak bandwidth clearly below that of others."""
     transport = suspect.links[0].transport if suspect.links else ""
     peaks = of_ports.get(_OF_PORTS.get(transport.upper(), ""))
     if not suspect.record.is_fault or not peaks:

@@ -19,7 +19,7 @@ from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
 from cluster_run.kinds import KINDS, Kind, KindRecord
 
-#: Which local times the excess sits in: everywhere, or in pauses of one gap each.
+#: Where the excess lies: everywhere, or in pauses of one gap each.
 Where = Literal["spread", "pauses"]
 
 
@@ -89,7 +89,7 @@ class Suspect(Struct, frozen=True):
         return np.inf if lost_us is None else lost_us
 
     def positions(self, n_steps: int) -> tuple[int, ...]:
-        """Positions of the steps that show it, of as many."""
+        """Positions of the steps that show it, out of `n_steps`."""
         return tuple(range(n_steps)) if self.step_positions is None else self.step_positions
 
 
@@ -108,9 +108,9 @@ def most_significant(suspects: Sequence[Suspect], n_looks: int = 1) -> list[Susp
 
 
 def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Each host that may be slow, or those of its ranks that are slow beyond it: the less probable one.
+    """Keep the less probable of each host that may be slow and its ranks that are slow beyond it.
 
-    If most are, they are what was found, once: half a host is as improbable as each of them.
+    If most of its ranks are slow, they are one finding: half a host is as improbable as each of them.
     """
     gone, hosts = set[int](), dict[int, Suspect]()
     for host in (one for one in suspects if one.is_slow_host):

@@ -121,7 +121,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @cached_property
     def likely_idle_us(self) -> FloatArray:
-        """All idle time, with what is likely during calls of a second stream: totals do not hold that."""
+        """All idle time, with the likely part during calls of a second stream, which totals do not hold."""
         idle_us = self.free_us
         if self.graph is not None:
             idle_us = likely_idle_us(self.graph, self.ranks, self._busy_us, idle_us, self.role)
@@ -192,7 +192,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     computing, free, preparing = (by_rank(f"{name}_us") for name in ("computing", "free", "preparing"))
     preparing[preparing < 0] = np.nan
     parts = computing + free + by_rank("communication_not_overlapped_us")
-    span = by_rank("stage_us") + np.nan_to_num(by_rank("bubble_us"))  # of some ranks only that is known
+    span = by_rank("stage_us") + np.nan_to_num(by_rank("bubble_us"))  # known of some ranks only
     graph = job_graph(evidence)
     stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)

@@ -1,7 +1,7 @@
 """The price of unevenness: the step that would be if every rank did what its peers do on average.
 
-After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): work is dealt anew
-as its mean over peers, and the job is replayed. The saving is split into the costs of the findings.
+After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): each rank's work is
+replaced by the mean of its peers, and the job is replayed. The saving is split by findings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def evened(graph: Graph, view: JobView) -> Graph:
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
-    """Divide the loss of the step into the gains of findings, no upper bounds, and `other`: what is left."""
+    """Divide the loss of the step into savings of findings (no upper bounds) and `other`: the rest."""
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}
     for one, gain_ms in gains_ms(findings):

@@ -1,4 +1,4 @@
-"""Each host as if it were late in no pattern: a host costs no more than what its devices idle longer."""
+"""Hosts that no pattern names: a host costs no more than what its devices idle longer than others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_run.ids import Rank
 
 
 class IdleHosts(Struct, frozen=True):
-    """What each rank idles longer than others, µs (R, S), and whether any of them does the same work (R,).
+    """How much longer than others each rank idles, µs (R, S), and whether any does the same work (R,).
 
     In a job of one host each rank of `view` is a host of its own.
     """

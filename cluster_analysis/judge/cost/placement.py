@@ -1,4 +1,4 @@
-"""Where in the steps a suspect's excess sits, and so what is different once it is fixed.
+"""Where in the steps a suspect loses its time, and so what changes once it is fixed.
 
 A detector says how late a suspect is in a step; a replay has to know in which of its gaps. The gaps are
 compared with those of ranks that do the same work, and what is longer is taken away. Of the transfers on slow
@@ -28,7 +28,7 @@ _OF_WORK: tuple[Part, ...] = ("samples", "experts")
 
 
 def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
-    """Return what is different once these are fixed: gaps without their excess, transfers of healthy links.
+    """Return what changes once these are fixed: gaps without their excess, transfers of healthy links.
 
     Args:
         view: the job.
@@ -75,10 +75,10 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
 def _taken(
     view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, instances: IntArray, gap: FloatArray
 ) -> FloatArray:
-    """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
+    """Take the excess at the places where the suspect's gaps are longer than its peers'.
 
-    Where the calls of peers cannot be laid side by side, in proportion to the gaps. How much of it lies
-    before a step's first operator is known.
+    If the calls of peers cannot be laid side by side, it is taken in proportion to the gaps. How much of it
+    lies before a step's first operator is known.
 
     Args:
         view: the job.
@@ -133,9 +133,9 @@ def _taken_on_side_stream(
 def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatArray:
     """How much less others (R, S) wait inside kernels once these lose nothing: at most what they waited.
 
-    Each pause holds up all that wait together. Of other waiting nothing tells the steps: ranks that hardly
-    wait longer than these show what is usual, and these will wait as long themselves. Where one is late
-    alone, and all wait for it, waits that differ from call to call are chance in part.
+    Each pause holds up all that wait together. Other waiting is not known by step: ranks that wait hardly
+    longer than these show the usual waiting, which these will have themselves. If only one rank is late, and
+    all wait for it, a part of the waits that differ from call to call is chance.
     """
     followed = np.zeros(excess.shape)
     if view.waited_inside_us is None:
@@ -143,13 +143,13 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
     if suspect.where == "pauses":
         for one in range(int(view.together.max()) + 1):
             team = view.together == one
-            alone = excess[team] - excess[team].min(axis=0)  # who pauses with all others holds up nobody
+            alone = excess[team] - excess[team].min(axis=0)  # if all pause, nobody is held up
             followed[team] = alone.sum(axis=0) - alone
         return followed
     for role in np.unique(view.role):
         own = view.role == role
         is_late, team = excess[own].any(axis=1, keepdims=True), view.together[own, None]
-        # Late ranks that wait for each other alone hold up themselves: the others show what is usual.
+        # Late ranks that only wait for each other hold up themselves: the other ranks show the usual.
         alone = ~np.isin(team, team[~is_late]) & (np.bincount(team[:, 0])[team] > 1) & ~is_late.all()
         most = median(excess[own][alone[:, 0]], 0) if alone.any() else excess[own].max(axis=0).clip(0.0)
         waited, lost_us = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True), float(most.sum())
@@ -207,7 +207,7 @@ def _weights(
                 lost = np.where(halts[:, None], lost, usually)
             else:
                 lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
-                # Samples hide it in single gaps: there counts what their place loses over all rows, if clear.
+                # Samples hide it in single gaps: then the loss of their place over all rows counts, if clear.
                 clear_us = CLEAR_SIGMAS * sigma((others - usual).reshape(-1, others.shape[2]), 0)
                 rows = lost.reshape(-1, lost.shape[2])
                 usually = np.nan_to_num(median(rows, 0))
@@ -233,7 +233,7 @@ def _lost_on_side_stream(
     n, nobody = len(compared[0]), compared[0][:0]
     for _, gaps, _, at in view.gaps.of_side.beside_peers(np.concatenate(compared), nobody):
         since = view.gaps.place[graph.after[at]]
-        for number in range(n):  # who issued the call behind another one tells nothing
+        for number in range(n):  # a call that was issued behind another one tells nothing
             alike = (since[:, n:] == since[:, number, None]) & (at[:, n:] >= 0)
             lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
             is_known = np.isfinite(lost) & (at[:, number] >= 0)

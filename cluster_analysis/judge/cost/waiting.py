@@ -1,4 +1,4 @@
-"""Waiting of a job: for whom it is, and which part of it no repair makes shorter.
+"""Waiting of a job: which rank it is for, and which part of it no repair makes shorter.
 
 The job is replayed as it was and with a suspect repaired; a call's waiting is what it lasts beyond its
 transfer. The suspect caused the waiting that disappears: directly in operators of its own groups, indirectly
@@ -56,7 +56,7 @@ class Copied(Struct, frozen=True):
 
 
 def copied_waiting(view: JobView, graph: Graph) -> Copied:
-    """Return what the replay of `graph` takes as it was."""
+    """Return the waiting that the replay of `graph` takes as it was."""
     n, waited, at = len(graph.ranks), graph.waits_us, np.flatnonzero(graph.is_lone)
     lone = waited[at] + graph.transfer_us[graph.operator[at]] - _quick_us(graph)[graph.operator[at]]
     beyond: FloatArray = np.zeros(n)

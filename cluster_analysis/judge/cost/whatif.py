@@ -36,7 +36,7 @@ class Saving(Struct, frozen=True):
     `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
     behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
     `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
-    `most_us`: what a host loses if all that it idles longer counts, or computes where no peer shows where.
+    `most_us`: all that a host idles longer, or computes longer if no peer shows in which gaps.
     """
 
     alone_us: float | None
@@ -69,7 +69,7 @@ class WhatIf:
     def __init__(self, view: JobView) -> None:
         self._view = view
         self.replay = None if view.graph is None else _validated(view.graph)
-        # By the suspects that are repaired together, who are kept with it: some are asked for several times.
+        # Results by the suspects that are repaired together: some are asked for several times.
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
@@ -125,7 +125,7 @@ class WhatIf:
         return idle_hosts(self._view)
 
     def _most_us(self, replay: Replay, hosts: Sequence[Suspect]) -> list[float]:
-        """What each host costs at most: all that it loses, where gaps do not show it or hold waiting."""
+        """The most that each host may cost: all that it loses, if gaps do not show it or hold waiting."""
         saved_us = np.nan_to_num(self._saved(replay, [[one] for one in hosts])).tolist()
         shows = self._view.inside_share < TOLERANCE_SHARE
         is_known = [shows and one.separable and self._has_calls(one) for one in hosts]
@@ -133,13 +133,13 @@ class WhatIf:
         return [us if known else one.most_us(replay.graph) for known, us, one in triples]
 
     def _has_calls(self, one: Suspect) -> bool:
-        """Whether half of what a suspect loses is ranks' whose calls were read: only those are replayed."""
+        """Whether ranks whose calls were read lose half of it: only those are replayed."""
         lost_us = np.zeros(1) if one.excess_us is None else np.nansum(np.abs(one.excess_us), axis=1)
         seen = np.isin(self._view.ranks, () if self._view.graph is None else self._view.graph.ranks)
         return bool((lost_us * seen).sum() >= HALFWAY * lost_us.sum())
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float | None]:
-        """What each costs at most. Its ranks may wait for a part of the network in gaps that are copied."""
+        """The most that each may cost: its ranks may wait for a part of the network in copied gaps."""
         found = [self._idle_hosts.of(one.ranks) if one.is_late else _inseparable(one) for one in suspects]
         most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
         most = [None if one is None else next(most_us) for one in found]

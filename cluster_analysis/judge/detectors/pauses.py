@@ -25,7 +25,7 @@ from cluster_run.findings import Evidence
 def as_pause(case: Case, one: Suspect, rank: int, lost_us: FloatArray, events: BoolArray) -> Suspect:
     """Return the suspect, which loses `lost_us` (S,), as a rank that pauses in steps of `events` (S,).
 
-    So if each lies in one gap. Late starts come from slow input too: only their rhythm makes them pauses.
+    It does if each loss lies in one gap. Late starts are pauses only in a rhythm: slow input makes them, too.
     """
     every = rhythm_of(events)
     # A rank that is late in nearly all steps does not pause.
@@ -57,7 +57,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if not np.isfinite(by_step).all():
         return
     is_event = by_step - usual > TWICE * local.effect
-    usual = float(median(by_step[~is_event]))  # of half of the steps the middle of all is between
+    usual = float(median(by_step[~is_event]))  # the median of all may lie between both
     extra = np.where(is_event, by_step - usual, 0.0)
     events, every = np.flatnonzero(is_event), every_so_many(is_event)
     # The first step of a capture begins later on all ranks.
@@ -85,17 +85,17 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give the pauses of all ranks that no other finding names as one: each is chance, what they cost is not.
+    """Give the pauses of all ranks that no other finding names as one: each may be chance, their sum is not.
 
-    Each rank pauses where it idles far longer than usually, beyond what all ranks do in that step. Not
-    in steps in which the whole job pauses.
+    Each rank pauses where it idles far longer than usually, beyond what all ranks do in that step. Steps in
+    which the whole job pauses do not count.
     """
     view, limits = case.view, case.limits
     if len(view.steps) < limits.min_steps_confident:
         return
     idle = [one for one in found if one.cause != "compute"]
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
-    sure = [  # what comes and goes and is no rare accident will be no alarm
+    sure = [  # a suspect that comes and goes, and is no rare accident, will be no alarm
         one
         for one in idle
         if one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)

@@ -45,8 +45,8 @@ def _in_places(case: Case, whole: LocalTime) -> Iterator[tuple[LocalTime, Suspec
 def _late_halves(case: Case, local: LocalTime, whole: LocalTime) -> Iterator[Suspect]:
     """Hosts half of whose ranks are late in idle time, the others not: one of two processors launches late.
 
-    The middle of such a host is no rank's. The later half of each host is compared with the later halves of
-    others, as somebody is always later.
+    The middle of such a host is that of no rank. The later half of each host is compared with the later
+    halves of others, as one half is always later.
     """
     if local.is_computing:
         return
@@ -66,7 +66,7 @@ def host_suspects(case: Case, local: LocalTime, whole: LocalTime, excluded: Bool
     """Return hosts that are slow in a local time, the worst first, with what they lose in the `whole` of it.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
-    Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
+    Its p-value tells whether it is improbable over all hosts. One that is slow by itself says nothing of the
     samples of its replica either, by which hosts of other stages are compared.
     """
     view = case.view_for(local)
@@ -93,7 +93,7 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     hosts, code = np.unique(view.host[known], return_inverse=True)
     by_step = medians_by(relative[known], code)
     level = median(by_step, 1)
-    # What more work explains, no device does.
+    # Time that more work explains is not the device's.
     own_loss = of_rank - _more_work(case, np.isfinite(of_rank)) if local.follows_work else of_rank
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
@@ -112,7 +112,7 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
                 usual_us = max(_quiet_us(local, peers), _quiet_us(local, others), 1e-9)
                 # It differs between healthy hosts by a factor, not by a sum.
                 by_chance = max(by_chance, IDLE_SIGMA * level[host] / np.log1p(level[host] / usual_us))
-            # One peer host is a host like this one: its own chance counts too.
+            # A single peer host may lie far out by chance, like this one: that counts too.
             least[host] = max(local.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
     # A host may hold a replica of its own: work that follows samples may differ by chance in a few steps.
     everybody = np.zeros(len(hosts), np.int32)
@@ -153,7 +153,7 @@ def _more_work(case: Case, known: BoolArray) -> FloatArray:
 def _steps_that_lose(case: Case, local: LocalTime, known: BoolArray, own: IntArray) -> BoolArray | None:
     """Return in which steps (S,) ranks `own` of a host lose what their kernels take longer; None for all.
 
-    Totals say it, where its steps differ by more than those of other `known` ranks (R,) do by chance.
+    Totals tell it if its steps differ by more than those of other `known` ranks (R,) do by chance.
     """
     if local.follows_work or not local.is_computing:
         return None
@@ -195,7 +195,7 @@ def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 def _is_far(case: Case, place: LocalTime, one: Suspect) -> bool:
     """Whether it idles a multiple of all others there, and that is costly: stages may differ by less.
 
-    All types of kernels are slow on no stage that only has more work.
+    A stage that only has more work is not slow in all types of kernels.
     """
     is_own, limits = np.isin(case.view.ranks, one.ranks), case.limits
     own_us, others_us = (float(median(place.time_us[ranks], None)) for ranks in (is_own, ~is_own))
@@ -204,7 +204,7 @@ def _is_far(case: Case, place: LocalTime, one: Suspect) -> bool:
 
 
 def _of_work(one: Suspect) -> Suspect:
-    """Return the suspect as a workload finding: it blames no host for computing longer, as stages differ."""
+    """Return the suspect as a workload finding, which blames no host for computing longer: stages differ."""
     row, host, is_alarm = one.evidence[0], one.hosts[0], one.cause != "compute"
     kind: WorkloadKind = "stage_imbalance"
     if is_alarm:  # others may idle for no time at all

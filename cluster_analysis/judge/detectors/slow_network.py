@@ -1,6 +1,6 @@
 """Find the broken part of the network from links, or from operators where no link was observed.
 
-A single operator that lasts many times as long as its like is an event: after a lost packet RDMA waits.
+A single operator that lasts many times as long as similar ones is an event: after a lost packet RDMA waits.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
-    """Give the suspect of a part that is slow in these steps, where it may cost enough. Most are chance."""
+    """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
     graph, n_steps = case.view.graph, len(case.view.steps)
     steps, units, parts = zip(*some, strict=True)
     part = replace(parts[0], explained=tuple(sorted({at for one in parts for at in one.explained})))
@@ -111,7 +111,7 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
 
 
 def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
-    """A group as the link of two members, if just these sent more slowly: each shows the link of both."""
+    """Narrow a group to the link of two members, if just these sent more slowly: each shows it."""
     if part.name != "group":
         return part
     slow = {one for at in part.explained for one in case.slow_senders.get(seen.groups[at], ())}
@@ -186,7 +186,7 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     if graph is None or seen is None or entries is None:
         return
     may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
-    # What lasts long at one place of all steps, or in all calls of a group, is how the job runs: no event.
+    # Operators that last long at one place of all steps, or in all calls of a group, are how the job runs.
     at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
     place = graph.operator_place[at] * (graph.n_steps > 1)
     alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at], place
@@ -201,7 +201,7 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     for team in np.unique(seen.unit[hit]).tolist():
         at = hit[seen.unit[hit] == team]
         links, steps = _links_of(entries, shows, seen, at), tuple(np.unique(seen.step[at]).tolist())
-        # The shortest part of a collective is no wait, a message's may be: its link must show the event.
+        # The shortest elapse of a collective is no wait, a message's may be: its link must show the event.
         if seen.is_group[team] or case.links is None or links:
             by_steps.setdefault(steps_of.setdefault(links, steps) if links else steps, []).append(team)
     for teams in by_steps.values():

@@ -22,7 +22,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give slow ranks by their peers, and in computing by kernels, which see through uneven work.
+    """Give slow ranks by their peers, and in computing by kernels, which uneven work does not change.
 
     Members of a slow host have no findings of their own, unless they pause: it is slow in no step or in each.
     """
@@ -48,9 +48,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def _idle_far_longer(case: Case, local: LocalTime) -> BoolArray:
-    """Ranks (R,) that are idle a multiple of what all others are, most of it beyond the others of their role.
+    """Ranks (R,) that idle several times as long as all others, most of it beyond the others of their role.
 
-    Stages may differ by less, and what all ranks of a stage are idle is its work's.
+    Stages may differ by less, and idle time that all ranks of a stage share comes from its work.
     """
     idle_us = median(local.time_us, 1)
     usual_us = float(median(idle_us))
@@ -64,24 +64,24 @@ def rank_suspects(
 ) -> list[Suspect]:
     """Return ranks that are slow in a local time, except `not_named` (R,); `excluded` (R,) have slow hosts.
 
-    Persistent patterns go before intermittent ones, and these before a single event. No count separates one
-    from an accident. Computing time has no accidents, as kernels took it; idle time has many.
-    Kernels are known for all steps together: `by_time` says in which steps the time is lost.
+    Persistent patterns go before intermittent ones, and these before a single event. No count tells a single
+    event from an accident. Computing has no accidents, as kernels took that time; idle time has many. Kernels
+    are known for all steps together: `by_time` says in which steps the time is lost.
     """
     view, limits = case.view_for(local), case.limits
     deviation, by_step = (case.deviation(one, excluded) for one in (local, by_time))
     level, n_ranks = deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
     lasts = _is_lasting(local, deviation, limits)
-    # An event is one in either place: what is least by chance is told, in a place or in all together.
+    # An event may be in either place: the least probable is told, in one place or in all together.
     places = [(far & (has_peers & ~lasts)[:, None], lost) for far, lost in case.events(local, excluded)]
     looks, series = [least_by_chance(lost, far) for far, lost in places], places[0][1]
     chances, ranks = np.array([one[2] for one in looks]), np.arange(n_ranks)
     events, size = (np.array([one[at] for one in looks])[chances.argmin(axis=0), ranks] for at in (0, 1))
     chance = np.array([over_looks([one], len(looks)) for one in chances.min(axis=0).tolist()])
     n_events = events.sum(axis=1)
-    # Counting alone calls two events of five chance in a small job, however large they are: of computing.
-    # Somebody is always the slowest, and somebody the fastest: of those that nobody suspects, on either side.
+    # In a small job counting alone calls two events of five chance, however large they are. For computing
+    # their size counts, too: against the slowest and the fastest rank that nobody suspects.
     healthy = np.where((lasts | not_named | (n_events > 1))[:, None], np.nan, series)
     far = np.nan_to_num(np.abs(healthy - group_medians(healthy, view.role))).max(axis=1, keepdims=True)
     beyond = size >= TWICE * most_of_others(far, view.role)[:, 0]
@@ -90,7 +90,7 @@ def rank_suspects(
     near = series >= HALFWAY * size[:, None]
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (near.sum(axis=1) == 1) & (len(view.steps) >= limits.min_steps_confident and not local.has_idle)
-    # Slow in some steps, a device is so in each that is half as slow, also where its peers scatter.
+    # A device slow in some steps is slow in each that is half as slow, also if its peers scatter there.
     events = np.where((often & local.is_computing)[:, None], near, events)
     rising = _is_rising(local, by_step, limits)
     found = []
@@ -146,7 +146,7 @@ def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> B
     with np.errstate(invalid="ignore"):
         lasts = (level >= local.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
         n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
-    if series.shape[1] >= limits.min_steps_intermittent:  # of few steps the middle one says as much
+    if series.shape[1] >= limits.min_steps_intermittent:  # with few steps the middle one says as much
         lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
     return np.asarray(lasts)
 

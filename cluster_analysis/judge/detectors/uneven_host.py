@@ -33,7 +33,7 @@ from cluster_run.findings import Evidence
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts where several ranks idle far longer than usual, in more steps than by chance.
 
-    No one of them does most of it. Not hosts that are slow beyond doubt by the middle of their ranks.
+    No single rank has most of it. Hosts that are slow beyond doubt by the middle of their ranks are left out.
     """
     view, limits = case.view, case.limits
     slow_hosts = {one.hosts[0] for one in found if one.is_alarm and one.p_value <= limits.alarm_p_value}
@@ -48,7 +48,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             large = [one for one in places if one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS]
             if view.hosts[host] in slow_hosts or not large:
                 continue
-            # What most ranks idle longer in a step is the job's, whichever place it takes on them.
+            # Idle time that most ranks have in a step is the job's, in whichever place it lies.
             of_others_us = median(np.delete(places[0].longer_us, own, axis=0), 0)
             seen = [one.of_host(own, of_others_us) for one in large]
             chances = [one.chance for one in seen if _are_several(one.series, one.events)]
@@ -83,7 +83,7 @@ class _OfHost(Struct, frozen=True):
         half_us = HALFWAY * float(series[self.events].min())
         of_host, late = median(series, 0), np.asarray(self.events.any(axis=0))
         chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
-        # One rank after the other shows no pattern of the host.
+        # If one rank after the other is late, the host shows no pattern.
         return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
 
 
@@ -109,7 +109,7 @@ def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
     of_role = group_medians(usually_us[:, None], view.role)[:, 0]
     differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
     longer_us = time_us - np.fmin(usually_us, of_role)[:, None]
-    # Of two hosts one is half of all ranks: the quick ones are the other's.
+    # One of two hosts is half of all ranks: the quick ones are those of the other host.
     beyond_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
     known = beyond_all[np.isfinite(beyond_all)]
     # With fewer sigmas than for events: where hosts are few, one of them widens what all scatter by.

@@ -1,7 +1,7 @@
 """Time that the whole job loses alike: waiting for input, for the host, in communication that nothing covers.
 
-No rank stands out in these, so that no comparison of peers finds them: a part of every rank's step is
-compared with the step.
+No rank stands out in these, so no comparison of peers finds them: a part of every rank's step is compared
+with the step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give verdicts on the whole job."""
+    """Give findings on the whole job."""
     view, limits = case.view, case.limits
     late = _long_part("input_bound", "input_bound_us", view.preparing_us)
     idle = _long_part("host_bound", "host_bound_us", view.free_us)

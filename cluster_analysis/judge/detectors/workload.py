@@ -54,7 +54,7 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     if len(codes) <= FEWEST_PEERS or not np.isfinite(by_group).any():
         return
     worst = int(np.nanargmax(by_group))  # a host that is slow by itself, and its experts, have no level here
-    # A spread that sees through outliers is blind to one hot expert.
+    # A robust spread does not see a single hot expert.
     least = np.full(len(codes), limits.floor)
     deviation = deviation_of(
         medians_by(work, group), np.zeros(len(codes), np.int32), least, healthy=HEALTHY_SIGMA
@@ -84,8 +84,8 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     most, least, spread = float(typical[high]), float(typical[low]), float(sigma(by_rank[slowest]))
     if most / mean - 1.0 < limits.stage_effect:
         return
-    # Kernels tell a stage that is one host from that host, or calls do: as the others it would be, if it were
-    # the host. All calls of kernels take longer then, also the shortest; more calls are more work.
+    # If a stage is one host, kernels or calls tell which is slow. If it is the host, all calls of kernels
+    # take longer, also the shortest, and the stage itself is as the others; more calls are more work.
     half = HALFWAY * np.log(most / mean)
     if kernels is None:
         is_slow = np.log(more_calls(view, stages)[high]) < half
@@ -108,7 +108,7 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     if is_host or one.excess_us is None:
         yield replace(one, confidence="low")
         return
-    # Kernels come with idle time between them, as much as where there is least of it.
+    # Kernels come with idle time between them: as much as in the stage that has least of it.
     idle_share = medians_by(median(view.free_us / view.computing_us, 1)[is_known], view.stage[is_known]).min()
     excess_us = one.excess_us * (1.0 + np.nan_to_num(idle_share))
     yield replace(one, excess_us=excess_us, link_factor=left_of_transfers(view, stages))
@@ -120,7 +120,7 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
     if not (view.replica >= 0).all() or n_replicas < FEWEST_PEERS or not view.computing_us.size:
         return
     shared = group_medians(work, view.replica)
-    shared = shared - median(shared, 1)[:, None]  # what stays from step to step is not the data's
+    shared = shared - median(shared, 1)[:, None]  # what stays is not the data's
     spread, by_places = float(np.nan_to_num(sigma(shared))), _spread_of_places(view)
     if spread < limits.device_effect and by_places < limits.stage_effect:
         return

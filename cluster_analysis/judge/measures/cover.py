@@ -2,10 +2,10 @@
 
 Every hypothesis - a link, a group, a rank's port (its links inside the host) or NIC (its RDMA links), a pair
 of hosts, all groups over the same hosts, the uplink of a host or of the hosts of a rack, and one direction of
-each of these - claims what would be slow then. It is worth the slow units it explains, less one, less two for
-each that is healthy; a healthy one acquits a port or a NIC. Of two that are worth as much, it is the smaller
-part. A group shows its slowest link only: it may be slow because of a part that it only touches, and acquits
-none.
+each of these - claims what would be slow then. Its worth is the number of slow units it explains, less one,
+less two for each healthy unit that it claims; a healthy one acquits a port or a NIC. Of two parts of equal
+worth the smaller one counts. A group shows its slowest link only: it may be slow because of a part that it
+only touches, and acquits none.
 
 No file names racks. Hosts that healthy links join have no slow part between them: a rack whose uplink is slow
 is what these leave together.
@@ -142,7 +142,7 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
 def _shown(
     units: Units, slow: frozenset[int], claimed: frozenset[int], rank: int, end: int
 ) -> frozenset[int]:
-    """Which units show how fast a rank's port is one way: the slow ones, and what it would slow if alone.
+    """Which units show how fast a rank's port is in one direction: the slow ones, and those it alone slows.
 
     Links that share a port have equal parts of it, and one that is alone has all of them.
     """
@@ -179,7 +179,7 @@ def _cards(
 def _parts_of_hosts(
     units: Units, slow: frozenset[int], hosts: Mapping[int, list[int]], remote: Mapping[int, frozenset[int]]
 ) -> Iterator[Part]:
-    """Give what joins hosts, of those that slow units touch: pairs, groups, uplinks of hosts and of racks.
+    """Give the parts between hosts that slow units touch: pairs, groups, uplinks of hosts and of racks.
 
     Args:
         slow: those that are slow.
@@ -219,7 +219,7 @@ def _parts_of_hosts(
 def _racks(
     joining: Mapping[frozenset[int], set[int]], leaving: Mapping[int, set[int]], slow: frozenset[int]
 ) -> list[frozenset[int]]:
-    """Hosts that pairs join of whose links most are healthy each way: several hosts, but not all.
+    """Hosts joined by pairs whose links are mostly healthy both ways: several hosts, but not all.
 
     The other hosts stand for them where these are fewer: the same uplink joins both.
 

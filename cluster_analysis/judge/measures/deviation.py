@@ -48,11 +48,11 @@ class Deviation(Struct, frozen=True):
 
 
 def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Return of each rank's events (R, S) the largest, as many as are least by chance, and of these
-    how large the least is, and P of as many by chance; 1 without any.
+    """Return each rank's largest events (R, S), as many as are least probable by chance.
 
-    A smaller one of another origin hides no larger ones. The more alike several are, and where they come in a
-    rhythm, the less they are accidents.
+    Also the size of the smallest of these, and P of as many by chance; 1 without any. So smaller events of
+    another origin hide no larger ones. Events that are alike, or come in a rhythm, are less probably
+    accidents.
     """
     told, size, chance = events.copy(), np.where(events, series, np.inf).min(axis=1), np.ones(len(events))
     for rank in np.flatnonzero(events.any(axis=1)).tolist():
@@ -71,7 +71,7 @@ def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, F
 def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
     """How far values (R, S), logarithms or µs, lie above the middle of their role.
 
-    With `apart` (R,) also without what their replicas' data explain: units that only others are judged by.
+    With `apart` (R,) also without what their replicas' data explain: these units only serve to judge others.
     """
     raw = values - group_medians(values, view.role)
     return raw if apart is None or (view.replica < 0).any() else raw - _data_effect(raw, view.replica, apart)
@@ -87,7 +87,7 @@ def deviation_of(
         series: deviations by unit and step.
         family: units that are alike (U,); below 0 none.
         least: the scale that any comparison has (U,): tighter is chance.
-        healthy: what healthy units are known to scatter by, however few this job has; 0 if nothing is known.
+        healthy: known scatter of healthy units, however few this job has; 0 if it is not known.
         min_peers: with fewer others there is no test.
         by_mean: no step holds an accident, so that the mean says most.
         is_relative: the series are already what lies above the others.

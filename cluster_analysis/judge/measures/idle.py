@@ -1,4 +1,4 @@
-"""Idle time is one quantity of a step, wherever its first operator falls: how much of it peers do not have.
+"""Idle time is one quantity of a step, wherever its first operator lies; a rank is held against its peers.
 
 A host that launches late, or a pause, holds up whatever comes next: a step's first operator, or another one.
 """
@@ -16,7 +16,7 @@ from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 
 
 def shared_by_seat(series: FloatArray, seat: IntArray, role: IntArray) -> FloatArray:
-    """What a seat always idles longer than others (R, 1), as one that loads data; all do on a late host."""
+    """How much longer than others a seat always idles (R, 1), like one that loads data; late hosts aside."""
     level, shared = np.maximum(median(series, 1), 0.0), np.zeros(len(series))
     for one in np.unique(seat[seat >= 0]).tolist():
         inside = seat == one
@@ -29,8 +29,8 @@ def shared_by_seat(series: FloatArray, seat: IntArray, role: IntArray) -> FloatA
 def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
     """How much longer than their peers ranks `own` (K,) that are always late idle in each step (K, S).
 
-    A host launches late by chance more or less. Its ranks wait for the latest of them, so that the usual does
-    not tell what they lose together: what each idles does. Once repaired it scatters as that of peers does.
+    A host launches late by chance more or less. Its ranks wait for the latest of them: all idle time of each,
+    and not its usual one, tells what they lose together. Once repaired it scatters as that of peers does.
     `idle_us` (R, S) is all that ranks idle, or in one place.
     """
     lost, idle_us = np.zeros((len(own), len(view.steps))), np.nan_to_num(idle_us)
@@ -41,7 +41,7 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
         real = beyond_chance(scatter, usual)
         # Far beyond all else that the host does lies an accident of one rank.
         seen = np.maximum(middle + real * np.minimum(measured - middle, FAR_SIGMAS * scatter), 0.0)
-        # A step in which peers scatter by more (checkpoints) tells nothing: the others do in turn.
+        # A step in which peers scatter by more (checkpoints) tells nothing: the other steps do.
         tells = ~(in_step > np.maximum(TWICE * usual, middle))
         if tells.any():
             seen[:, ~tells] = seen[:, np.resize(np.flatnonzero(tells), int((~tells).sum()))]
@@ -69,7 +69,7 @@ def _beyond_peers(
 ) -> Iterator[tuple[BoolArray, FloatArray, FloatArray]]:
     """Which of `own` (K,) have one role, how much longer than peers they have a time (R, S), and its scatter.
 
-    Of a host that is a whole stage everybody else is a peer.
+    A host that is a whole stage has all other ranks for peers.
     """
     is_own = np.isin(np.arange(len(view.ranks)), own)
     for role in np.unique(view.role[own]):

@@ -41,8 +41,8 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     keep = moves & is_usual if is_usual.any() else moves
     large = keep & (size >= SMALL_BYTES)
     rows = np.flatnonzero(large if large.any() else keep)
-    # The fastest, the middle and the slowest operator of a kind are one where a step has a single one: no two
-    # last as long to the last digit.
+    # If a step has a single operator of a kind, the files name it as the fastest, the middle and the slowest:
+    # equal to the last digit, so it counts once.
     same_time = np.unique(time[rows], return_inverse=True)[1]
     names = (*(name[rows] for name in (step, kind, transport, src, dst)), same_time)
     rows = rows[np.sort(first_positions(combined(*names)[1]))]
@@ -66,8 +66,8 @@ def _reach(
 ) -> IntArray:
     """How far the link of each observation reaches: to another host (0), inside one (1), inside a board (2).
 
-    No file tells which devices share a board: as many, side by side or in turn, as make links inside it
-    and links between boards differ least from others of their kind; and none where that tells little.
+    No file tells which devices share a board: the number, side by side or in turn, is taken with which links
+    inside boards, and links between them, differ least from others of their kind; none if that tells little.
 
     Args:
         unit: which link each observation is of (N,).

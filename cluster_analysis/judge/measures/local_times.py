@@ -42,14 +42,14 @@ class LocalTime(Struct, frozen=True):
 
     @property
     def event_effect(self) -> float:
-        """Less is no event in a single step: there idle time has more chance."""
+        """The least size of an event in a single step; idle time varies more there."""
         return self.effect if self.is_computing else TWICE * self.effect
 
 
 def local_times(view: JobView, limits: Thresholds) -> tuple[LocalTime, ...]:
     """Computing, and idle time, wherever the first operator of a step falls.
 
-    Of computing that of experts, whose load is nobody's fault, is left out where it is known.
+    Computing of experts, whose load is nobody's fault, is left out where it is known.
     """
     # Files of r1.x count idle time as computing.
     step_us, has_idle = view.mean_step_us, not np.nansum(view.free_us) > 0

@@ -30,8 +30,8 @@ from cluster_run.ids import HostId, Rank
 def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Observations:
     """Turn the operators (O,) of a graph into observations of groups and of pairs of ranks that send.
 
-    A class shares type, half-octave of size, number of ranks, and whether data leave a host. What may be all
-    waiting, for a member that recorded nothing in that step or an unknown end of a message, is in none.
+    A class shares type, half-octave of size, number of ranks, and whether data leave a host. An operator that
+    may be all waiting (a member recorded nothing in that step, or an end of a message is unknown) is in none.
     """
     n, n_groups, n_ranks = len(graph.rank), len(graph.groups), len(graph.ranks)
     ends = np.full((len(graph.transfer_us), 2), -1)
@@ -128,7 +128,7 @@ def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
 def _ends(
     senders: Sequence[tuple[int, int, bool]], teams: Observations, host_of: Mapping[Rank, HostId]
 ) -> list[tuple[int, int]]:
-    """Each sender, of a team and to other hosts or its own, and whom it is taken to send to."""
+    """Each sender of a team, to other hosts or to its own, and the member that it is taken to send to."""
     ranks_of: dict[tuple[int, bool], list[int]] = {}
     for rank, team, is_remote in senders:
         ranks_of.setdefault((team, is_remote), []).append(rank)

@@ -25,7 +25,7 @@ class Observations(Struct, frozen=True):
     """Observations of units: entries of links, or operators of teams; one entry each (N,).
 
     `unit` is whose it is, `kind` and `group` what was observed, in the step at a position. `excess` is
-    ln(time per byte) beyond the like of it, NaN where it compares nothing.
+    ln(time per byte) beyond that of similar ones, NaN where there is none to compare with.
 
     Units (U,): `members` are sender and receiver, or all ranks of a group in order (`is_group`), `transport`
     what carries their data.

@@ -1,4 +1,4 @@
-"""What stages call and move by themselves: work comes with its calls, a slow host makes no more of them."""
+"""How often stages call and how much they move: more work makes more calls, a slow host does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_analysis.replay.replay import Graph
 
 
 def more_calls(view: JobView, stages: IntArray) -> FloatArray:
-    """Calls of each stage (P,) as a multiple of the mean of all, for the kind of which it has most."""
+    """Calls of each stage (P,) as a multiple of the mean of all, for the kind where that is most."""
     found = np.ones(len(stages))
     for graph, at, stage in _within_stages(view, stages):
         calls = _by_stage(graph, at, stage, np.ones(len(at)), len(stages))

@@ -96,8 +96,8 @@ class Kernels(Struct, frozen=True):
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or CLEAR_SIGMAS * _chance(view) > STEADY_SIGMA
-        # The shortest half sees through half of the ranks being slow; two of few may agree by chance. So do
-        # ranks of one host through slow hosts, where they have unlike samples.
+        # The shortest half sees through half of the ranks being slow; two of few may agree by chance. So does
+        # the scatter within each host, which sees through slow hosts, if ranks of one have unlike samples.
         within = sigma(self.longer - group_medians(self.longer, view.host), 0)
         scatters = (sigma(self.longer, 0), shortest_half_sigma(self.longer), within)
         for types, may_follow in ((np.ones_like(self.updates), work_differs), (self.updates, False)):
@@ -105,7 +105,7 @@ class Kernels(Struct, frozen=True):
                 limit = self._usual(scatter) / STEADIER_FACTOR if may_follow else STEADY_SIGMA
                 is_steady = types & (scatter <= limit)
                 if is_steady.any():
-                    # More than the least no type of kernels can have from its device.
+                    # No type can lose more through the device than the type that loses least.
                     steady = median(self.longer[:, is_steady], 1)
                     least = _least(self.longer, scatter)
                     return np.where(np.isfinite(steady), np.minimum(steady, least), np.nan)
@@ -120,7 +120,7 @@ class Kernels(Struct, frozen=True):
         """
         usual = self._usual(sigma(self.longer, 0))
         apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
-        # What few of those who call it call as often, or updates weights, is not known to follow samples.
+        # A type that updates weights, or that few of its ranks call as often, is not known to follow samples.
         is_known = ~self.updates & (np.isfinite(self.longer).sum(0) >= HALFWAY * (self.spent_us > 0).sum(0))
         alike = is_known & (apart <= usual / (TWICE * STEADIER_FACTOR))
         if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
@@ -160,7 +160,7 @@ def kernels_of(calls: KernelCalls, role: IntArray) -> Kernels | None:
 
 
 def _chance(view: JobView) -> float:
-    """By how much samples that are dealt anew in each step make the totals of ranks differ, as a logarithm.
+    """How much the totals of ranks differ because each step has new samples, as a logarithm.
 
     Infinite with too few steps to tell.
     """

@@ -1,4 +1,4 @@
-"""Times of operators if several links were healthy at once: concurrent links hide each other.
+"""Times of operators if several links were healthy at once: one slow link hides another beside it.
 
 An operator lasts as long as its slowest link. With one transport after the other it lasts as long as the
 slowest link of each; if ranks send to one peer after the other, as all links of one. Its time shows which.
@@ -60,8 +60,8 @@ class Transfers(Struct, frozen=True):
     def remaining(self, mended: Sequence[Mended]) -> FloatArray:
         """Return what is left of each operator's transfer (O,) once all of these are healthy.
 
-        Those with links that no file shows take as long as the like of them that are mended. An exchange in
-        a ring that has a slow link waits for that one in turn: mended, it lasts no longer than usually.
+        Operators whose links no file shows then take as long as similar ones that are mended. In a ring with
+        a slow link each exchange waits for that link in turn: mended, it lasts as usual.
         """
         left = np.ones((len(mended[0].left), self.n_steps))
         for one in mended:
