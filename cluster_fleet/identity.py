@@ -80,7 +80,7 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
         raise InputError(
             f"{mapping}: cannot be read: {spoken(error)}",
             "a line a host says which one it is: `ADDRESS 1`, `ADDRESS 2`, in the order of the inventory; "
-            "cluster-collect and the hooks write it",
+            "cluster-collect writes it, and the hooks where a job names its rank table",
         ) from error
     hosts = {}
     for server_id, host in numbers.items():

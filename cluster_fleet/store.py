@@ -1,16 +1,15 @@
 """The fleet's database: one SQLite file, or PostgreSQL by its URL. The one module that speaks SQL.
 
-A run is added in one transaction or not at all, and once. Writers wait for each other: SQLite by its lock
-(the log is written ahead, so that readers never wait), PostgreSQL by an advisory lock.
+A run is added in one transaction or not at all, and once. Writers wait for each other: SQLite by its lock,
+PostgreSQL by an advisory lock.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -302,28 +301,12 @@ class Fleet:
             advice = f"is it a fleet's database, and may you write it? {other}"
             raise InputError(f"{self.name}: {why}", advice) from error
 
-    def _write_ahead(self) -> None:
-        """Have SQLite write its log ahead, which lasts; it does not wait for others who do the same."""
-        end_s = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                with self._engine.connect() as connection:
-                    raw: Any = connection.connection.driver_connection
-                    raw.execute("PRAGMA journal_mode=WAL")
-                return
-            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
-                if "locked" not in str(error) or time.monotonic() > end_s:
-                    raise InputError(f"{self.name}: {error}", "does its file system lock files?") from error
-                time.sleep(0.05)
-
     def _bring_up_to_date(self) -> None:
         with self._engine.connect() as connection:
             is_there = sa.inspect(connection).has_table(VERSION.name)
             found = connection.execute(sa.select(VERSION.c.version)).scalar() if is_there else None
         if found == NEWEST:
             return
-        if self._is_sqlite:
-            self._write_ahead()
         with self._writing() as connection:
             VERSION.create(connection, checkfirst=True)
             found = connection.execute(sa.select(VERSION.c.version)).scalar() or 0
@@ -340,8 +323,14 @@ def _in_parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _begin_by_us(connection: Any, _record: Any) -> None:
-    """SQLite's driver begins transactions late, so that two writers may both have read first."""
+    """SQLite's driver begins transactions late, so that two writers may both have read first.
+
+    Its log is not written ahead, as older versions had it: that asks readers for the right to write, and
+    all of them to be on one host.
+    """
     connection.isolation_level = None
+    with suppress(sqlite3.OperationalError):  # we may only read it, or it is in use: the next writer does it
+        connection.execute("PRAGMA journal_mode=DELETE")
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from cluster_fleet.story import sentence
 from cluster_fleet.tables import ADDED, FINDING, RUN, SERIES, UNIT, VERSION
 from cluster_run.errors import InputError, SchemaError
 from tests.fleet.simulated import simulate
+from tests.hook.public_python import NOBODY, public_directory
 
 DAY_S = 86400.0
 
@@ -267,6 +270,40 @@ def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) 
         assert len(history.runs) == len(kept)
         assert fleet.add(record(999_999, np.zeros(40)))
     assert sqlite3.connect(where).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def readers_end(work: Callable[[], object]) -> int:
+    """Do it as somebody who is not root; return how the process ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_who_may_only_read_the_database_is_told_all_the_same(is_older: bool) -> None:
+    with public_directory() as root:
+        file = root / "fleet.db"
+        with Fleet(file) as fleet:
+            fleet.add(runs_of(1)[0])
+        if is_older:
+            with closing(sqlite3.connect(file)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+            with Fleet(file):
+                pass  # any call of somebody who may write brings it up to date
+        file.chmod(0o444)
+        root.chmod(0o555)
+        assert readers_end(lambda: Fleet(file).runs()) == 0
+        assert readers_end(lambda: Fleet(file).add(runs_of(2)[1])) == 1
+        root.chmod(0o755)
 
 
 def test_an_older_database_is_brought_up_to_date_and_keeps_its_runs(tmp_path: Path) -> None:
