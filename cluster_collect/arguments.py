@@ -125,7 +125,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
 
 
 def _made(kind: type[_T], given: argparse.Namespace, **worked_out: object) -> _T:
-    """Return a dataclass of what was given: each option is kept under the name of its field."""
+    """Return a dataclass of what was given: each option is stored under the name of its field."""
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
     return kind(**{name: getattr(given, name) for name in names if hasattr(given, name)} | worked_out)
 

@@ -216,7 +216,7 @@ def _surroundings(
 ) -> Surroundings:
     """Return what a summary knows.
 
-    `sources` are the files of each host that came, or would, None where nobody looked.
+    `sources` are each host's files that came, or would come; None if the hosts were not asked.
     """
     options = job.arguments.options
     asked = options.whole_ranks | (options.ranks or frozenset())

@@ -1,4 +1,4 @@
-"""Names and entries as a host lists them: bytes, and trusted for nothing."""
+"""Names and entries as a host lists them: bytes that are never trusted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Link:
 
 
 def unsafe_because(path: bytes) -> str:
-    """Say why a relative path from a host must not be used on this machine; empty when it may."""
+    """Say why a relative path from a host must not be used on this machine; empty if it may be used."""
     if path.startswith(b"/"):
         return "the name is absolute"
     if b"\0" in path:

@@ -132,7 +132,7 @@ class HostileDataError(HostError):
 
 
 class UnexpectedError(HostError):
-    """Something that nobody foresaw went wrong: a mistake of ours. It names where, and none of the values."""
+    """An unforeseen error: a mistake of ours. It names the place in the program, and none of the values."""
 
     failure = "unexpected"
 
@@ -161,7 +161,7 @@ def as_host_error(error: Exception) -> HostError:
         error = local_error(error, str(error.filename or "this machine")) or error
     if isinstance(error, ClusterError):
         raise error
-    # Not its message: nobody knows what values are in there.
+    # Not its message: it may hold any values, also secret ones.
     last = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f" at {Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in last]
     return UnexpectedError(

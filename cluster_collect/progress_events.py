@@ -1,4 +1,4 @@
-"""What the transfer tells whoever watches it. All calls come from the event loop's thread."""
+"""Events that the transfer reports to whoever watches it. All calls come from the event loop's thread."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PARAMIKO_NAME, SRUN_NAME, LOCAL_NAME = "paramiko", "srun", "local"
 #: `host_deadline_s` of a capture, which is not made again; a watch goes on all the same.
 LIVE_HOST_DEADLINE_S = 3600.0
 
-#: What the manifest says of a file whose columns only say that: a later call asks for it again.
+#: Reason in the manifest for a file that its host could not read: a later call asks for it again.
 UNREAD = "its host had no time or memory to read it"
 
 _WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
@@ -29,7 +29,7 @@ Compression = Literal["auto", Codec]
 
 
 SSH_PORT = 22
-#: Of a port; one more than those of the largest, so that a typing error is told as one.
+#: Digits of a port: one more than the largest has, so that a typing error is recognised.
 _MOST_DIGITS = 6
 
 

@@ -35,7 +35,7 @@ _MEANING = {
 #: Where the environment says the language, the first one that is set.
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: After how many seconds a signal comes again that met code whose errors Python ignores.
+#: Seconds after which a signal is sent again if it met code whose errors Python ignores.
 _AGAIN_S = 0.01
 #: Seconds of four months.
 _NO_TIME = 1e7
@@ -234,7 +234,7 @@ def number_above_0(text: str) -> float:
     """Parse a number above 0, as of seconds, hours or days, for `type=` of an argument.
 
     Raises:
-        argparse.ArgumentTypeError: it is none, or no time is as long.
+        argparse.ArgumentTypeError: it is no such number, or longer than any time.
     """
     try:
         number = float(text)
@@ -256,7 +256,7 @@ def is_ignored(number: signal.Signals) -> bool:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold signals back while processes are forked: one with our handlers would take them for its own.
+    """Hold signals back while processes are forked: a child with our handlers would take them for its own.
 
     Each of them sets its own handlers first, and then calls `release_signals`.
     """
@@ -337,7 +337,7 @@ def exit_code_of(program: str, work: Callable[[], int], left: str = "", wanted: 
 
 
 def told(program: str, error: ClusterError, wanted: str | None = None) -> int:
-    """Say on stderr what ends a command, in the language that `language_of` chooses; return its exit code."""
+    """Say on stderr why a command ends, in the language that `language_of` chooses; return its exit code."""
     said = str(error)
     if language_of(wanted, sys.stderr) == "zh":
         said = in_chinese(error.message) + (f"（{in_chinese(error.advice)}）" if error.advice else "")

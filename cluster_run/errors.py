@@ -108,7 +108,7 @@ class InterruptedRunError(ClusterError):
 
 
 def spoken(error: Exception) -> str:
-    """What is wrong with a document, from the error of whoever read it: no name of a class."""
+    """What is wrong with a document, from its reader's error, without the name of a class."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     if isinstance(error, OSError):
@@ -125,10 +125,10 @@ def in_one_line(error: BaseException, otherwise: str = "") -> str:
 
 @contextmanager
 def read_as(what: str, advice: str = "") -> Iterator[None]:
-    """Read a document within. Whatever keeps that from being done is told as an InputError: `what`, and why.
+    """Read a document within. If that fails, the error becomes an InputError: `what`, and why.
 
-    That is what the system refuses, and what those meet who take a document of another form apart. Errors of
-    ours say by themselves what is wrong.
+    That covers errors of the system, and of code that takes apart a document of another form. Errors of ours
+    pass: they say what is wrong.
     """
     try:
         yield

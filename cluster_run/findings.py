@@ -32,7 +32,7 @@ FAILING: Mapping[str, frozenset[str]] = {
     "never": frozenset(),
     **{word: frozenset(_SEVERITIES[n:]) for n, word in enumerate(_SEVERITIES) if word in ALARMS},
 }
-#: The devices of more ranks are no place to go to.
+#: With more ranks than this no devices are listed to go to.
 _MAX_PLACES = 2
 
 
@@ -139,7 +139,7 @@ class Finding:
     facts: tuple[Fact, ...] = ()
     chain: tuple[Wait, ...] = ()
     separable: bool = True
-    #: Between what it saves alone, and once all other faults are repaired; None where that is not known.
+    #: From what it saves alone to what it saves once all other faults are repaired; None where not known.
     cost_low_ms: float | None = None
     cost_high_ms: float | None = None
     #: The ranks that it names, then both ends of its links.
@@ -174,7 +174,7 @@ class Finding:
 
     @property
     def may_be_fault(self) -> bool:
-        """Whether whom it names may misbehave: also a host that may be slow, or its work."""
+        """Whether ranks or hosts that it names may be at fault: also a host that is slow, or its work."""
         is_named = bool(self.ranks or self.hosts or self.links)
         return (self.record.may_be_fault and is_named) or (bool(self.hosts) and not self.separable)
 
@@ -182,7 +182,7 @@ class Finding:
 def gains_ms(findings: Iterable[Finding]) -> list[tuple[Finding, float]]:
     """Return what each finding adds to the saving of those that are repaired before it, in that order.
 
-    The gains add up to the saving of repairing all of them, however they hide each other.
+    The gains add up to the saving of repairing all of them, even if they hide each other.
     """
     known = [(one.cumulative_saving_ms, one) for one in findings if one.cumulative_saving_ms is not None]
     gains, saved_ms = [], 0.0

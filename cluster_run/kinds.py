@@ -19,11 +19,11 @@ WorkloadKind = Literal[
     "exposed_communication",
 ]
 Kind = FaultKind | WorkloadKind
-#: Whom a finding is about.
+#: What a finding is about.
 Subject = Literal["rank", "host", "link", "nic", "host_pair", "uplink", "job"]
 #: Causes of a step's loss; `other` is the loss that no finding explains.
 Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
-#: Unit by which work is divided: where each unit lies in one host, uneven work looks like slow hosts.
+#: Unit into which work is divided: if each unit lies in one host, uneven work looks like slow hosts.
 Unit = Literal["stage", "replica"]
 
 
@@ -32,9 +32,10 @@ class KindRecord:
     """Properties of all findings of one kind.
 
     `part` is what their cost is counted as. `is_fault`: a part of the machine is worse than its peers; the
-    others are about the work. `may_be_fault`: whom they name may misbehave, also where they are no alarm.
-    `is_event`: it happened, and lasts in no step. `unit`: unit of the uneven work. A loss that is not
-    `is_repairable` is one that no peer does without. `by_itself`: a single rank's files can show it.
+    others are about the work. `may_be_fault`: the ranks or hosts that they name may be at fault, also where
+    they are no alarm. `is_event`: it happened, and lasts in no step. `unit`: unit of the uneven work. A loss
+    that is not `is_repairable` is one that no peer does without. `by_itself`: a single rank's files can show
+    it.
     """
 
     subject: Subject
@@ -72,8 +73,9 @@ UNIT_KINDS: frozenset[str] = frozenset(
 #: Faults of a host: its ranks follow from it.
 HOST_KINDS: frozenset[str] = frozenset(name for name in FAULT_KINDS if KINDS[name].subject == "host")
 
-#: Notes on what could not be judged, and why, by what their reader can do. Mend it (data that are elsewhere,
-#: another capture, a good run to compare with): reported in this order, first what is only to be fetched.
+#: Notes on what could not be judged, and why, by what their reader can do. These can be mended (data that are
+#: elsewhere, another capture, a good run to compare with). Reported in this order: first data that only need
+#: to be fetched.
 _Mend = Literal[
     "ranks_missing",
     "capture_lacks_ranks",
@@ -103,7 +105,7 @@ _Mend = Literal[
     "few_peers",
     "unlike_versions",
 ]
-#: Bear it: due to the form of the files or the replay, so it is in each run of the job.
+#: These stay: they come from the form of the files or the replay, so each run of the job has them.
 _Bear = Literal[
     "steps_as_a_whole",
     "steps_in_one_window",
@@ -118,7 +120,7 @@ _Bear = Literal[
     "no_groups_of_iterations",
     "mean_step_only",
 ]
-#: Only know it.
+#: These are good to know.
 _Know = Literal[
     "steps_of_some_ranks",
     "windows_together",
@@ -132,7 +134,7 @@ _Know = Literal[
     "fleet_knows_none",
     "fleet_names_others",
 ]
-#: Choose otherwise, where a part was analysed of what is there: that is told beside the verdict.
+#: These say that only a part of the data was analysed, beside the verdict; another part can be chosen.
 _Choose = Literal["several_runs", "several_captures"]
 NoteFact = Literal[_Mend, _Bear, _Know, _Choose]
 Action = Literal["mend", "bear", "know", "choose"]

@@ -30,7 +30,7 @@ class Problem:
 
 
 def one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Return all problems; what discovery and reading both say of a rank's file as one.
+    """Return all problems; if discovery and reading both name a rank's file, that is one problem.
 
     The collector's advice is better than the reader's, which sees only the collected files.
     """

@@ -88,7 +88,7 @@ def prepare_streams() -> None:
             os.close(number)
             break
         os.set_inheritable(number, True)
-    # Typeshed says that they are never None; Python says it of those that were closed when it started.
+    # Typeshed says that they are never None, but those that were closed when Python started are.
     streams: tuple[TextIO | None, TextIO | None] = (sys.stdout, sys.stderr)
     if streams[0] is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

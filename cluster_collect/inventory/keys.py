@@ -75,7 +75,7 @@ class Entry:
         return self.values[name].number(repr(name)) if name in self.values else None
 
     def over(self, defaults: Entry) -> Entry:
-        """Return this entry with `defaults` where it says nothing.
+        """Return this entry, with `defaults` for keys that it lacks.
 
         `address` and `local` exclude each other, so the one an entry has hides the other's default.
         """

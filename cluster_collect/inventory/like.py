@@ -1,4 +1,4 @@
-"""`--like RUN`: the hosts and captures of a run directory again, in another form or of some ranks only."""
+"""`--like RUN`: collect a run directory's hosts and captures again, in another form or some ranks only."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Like:
 
 
 def read_like(run: Path) -> Like:
-    """Read what there is to be like.
+    """Read the run directory that `--like` names.
 
     Raises:
         InputError: the directory has no manifest that can be read.

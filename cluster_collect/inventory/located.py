@@ -22,7 +22,7 @@ _MAX_DEPTH = 50
 
 @dataclass(frozen=True)
 class Foreign:
-    """A scalar with a meaning of its own to YAML: a date, a vault. No key of ours wants one."""
+    """A scalar of a YAML type of its own: a date, a vault. No key of ours takes one."""
 
     tag: str
 
@@ -98,9 +98,9 @@ class Located:
 def unknown_key(
     where: Located, key: str, known: Iterable[str], of: str, meant: str | None = None
 ) -> ClusterError:
-    """Return the error for a key that nobody reads.
+    """Return the error for an unknown key.
 
-    The advice is the one that was `meant`, where that is known, else the nearest one that is read.
+    Its advice is the key that was probably `meant`, else the nearest known key.
     """
     known = list(known)
     near = [meant] if meant else difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)

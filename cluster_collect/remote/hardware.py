@@ -124,13 +124,13 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), clean[:_LONGEST]
 
 
-#: All chips of a host answer within some seconds, or are not known this time.
+#: All chips of a host answer within some seconds, or stay unknown in this call.
 _HARDWARE_DEADLINE_S = 20.0
 _MAX_HARDWARE_BYTES = 1 << 18
 
 
 async def ask_hardware(connection: HostConnection) -> Hardware | None:
-    """Return what a host tells of itself; None where it tells nothing, whatever the reason."""
+    """Return a host's answer on its hardware; None without an answer, whatever the reason."""
     program = hardware_program()
     noise = MarkerFilter(program.marker)
     printed = bytearray()

@@ -13,10 +13,10 @@ from cluster_collect.spec import Codec
 from cluster_collect.wording import printable
 
 _MAX_NOISE_BYTES = 4 << 20
-#: Bytes that are kept of what a host says that runs no commands.
+#: Bytes that are kept of the output of a host that runs no commands.
 _MOST_SAID_BYTES = 1 << 10
 _MAX_RECORD_BYTES = 16 * 1024
-#: Characters that are told of what lies there instead of a root.
+#: Characters of the names that are reported if the root is missing.
 _MOST_SAID = 400
 #: Type, size, time, path.
 _ENTRY = re.compile(rb"(.) (\d{1,20}) (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
@@ -83,8 +83,8 @@ class ListingReader:
 
     All bytes and entries are taken from `allowance`, so that no host can fill our memory. Every number is
     checked here, and nowhere else. With `known` only these files are kept, and one that equals its known
-    entry is that one: with a thousand files a host, two listings of two hundred hosts count.
-    What is told once is told once: a host that repeats itself never ends.
+    entry is that one: with a thousand files a host, two listings of two hundred hosts count. Each thing may
+    be told once only: a host that repeats itself would never end.
     """
 
     def __init__(self, allowance: Allowance, known: Mapping[bytes, RemoteEntry] | None = None) -> None:
@@ -116,7 +116,7 @@ class ListingReader:
         return Tools(**self._tools)
 
     def feed(self, data: bytes) -> int:
-        """Take the next bytes; return how many of all are records by now that were not before.
+        """Take the next bytes; return how many bytes became records by that.
 
         Raises:
             HostileDataError: a record is not one of ours, or there are too many.

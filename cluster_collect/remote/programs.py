@@ -159,7 +159,7 @@ exec 2>&1 </dev/null
 sh -c "$prepare"
 """
 
-#: A program that is talked to: what it reads and writes is no stream of files.
+#: A program in dialogue with us: it reads and writes no stream of files.
 _TALK = rb"""
 say "$marker"
 command -v python3 >/dev/null 2>&1 || { printf 'unfit no python3\n'; exit 0; }
@@ -193,7 +193,7 @@ class RemoteProgram:
 
     @property
     def follow_up(self) -> bytes:
-        """What a probe that is still running reads to become this program."""
+        """The input by which a probe that is still running becomes this program."""
         return b"%d\n" % len(self.text) + self.text + self.data
 
 

@@ -94,7 +94,7 @@ def _stamp(group: bytes) -> bytes:
 
 
 def _rank_of(group: bytes, entries: Sequence[RemoteEntry]) -> bytes:
-    """Return what the captures of one rank have in common: the rank, else the name without its time."""
+    """Return the key that captures of one rank share: the rank, else the name without its time."""
     if not is_capture(basename(group)):
         return b"directory " + group
     for entry in entries:

@@ -55,9 +55,9 @@ class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory; `rival` is the path on the host
     of the file that has the place of one in `collided/`.
 
-    `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
-    One that `stays_whole` never comes as columns, and one that `comes_reduced` in no other form; one that
-    `is_unread` came as columns that say no more than that its host had no time or memory for it.
+    `reduced_from_bytes` is the size on the host of a file that came as columns; `entry` is the host's file. A
+    file that `stays_whole` never comes as columns; one that `comes_reduced` comes in no other form. If it
+    `is_unread`, its columns only say that its host had no time or memory to read it.
     """
 
     entry: RemoteEntry
@@ -70,7 +70,7 @@ class PlacedFile:
 
     @property
     def most_bytes(self) -> int:
-        """How much of this disk it may need, as far as its size on the host tells."""
+        """Most bytes that it may need here, by its size on the host."""
         return 0 if self.comes_reduced else self.entry.size_bytes
 
 
@@ -159,7 +159,7 @@ def _placer(entries: Sequence[RemoteEntry], spec: HostSpec) -> Callable[[bytes],
 
 
 def _by_directory(r1_directory: re.Pattern[bytes]) -> Callable[[bytes], bytes | None]:
-    """Return the function that places what is known by its directory; it looks at each directory once."""
+    """Return the function that places files by their directory; it looks at each directory once."""
 
     @cache
     def is_of_capture(directory: bytes) -> bool:

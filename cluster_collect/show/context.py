@@ -1,4 +1,4 @@
-"""What the results of a call say besides the hosts' answers, and the command that shows a failure by hand."""
+"""Facts for a result besides the hosts' answers, and the command that shows a failure by hand."""
 
 from __future__ import annotations
 

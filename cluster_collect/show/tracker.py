@@ -93,7 +93,7 @@ class Tracker(ProgressListener):
         self.tally.n_bytes_done += n_bytes
 
     def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
-        """Count it."""
+        """Count the file."""
         self.tally.n_files_done += 1
         if self._verbosity >= Verbosity.FILES:
             self._line(Verbosity.FILES, host, f"stored {printable(path)} ({format_bytes(size_bytes)})")
@@ -156,7 +156,7 @@ class Tracker(ProgressListener):
         return self.tally.n_bytes_done / elapsed if elapsed > 0 else 0.0
 
     def _say_sizes(self) -> None:
-        """Say once, when no host is unlisted any more, how much there is; a bar shows it all the time."""
+        """Say once, when all hosts are listed, how much there is; a bar shows it all the time."""
         known = self._listed | set(self.outcomes)
         if self._has_said_sizes or len(known) < self.tally.n_hosts or "complete" not in self._lines_for:
             return

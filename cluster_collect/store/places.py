@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Few beside the connections, of which there may be hundreds, and enough for the hosts that send at once.
+#: Directories that stay open: few beside hundreds of connections, enough for the hosts that send at once.
 _N_KEPT_OPEN = 64
 
 

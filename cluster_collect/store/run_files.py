@@ -76,7 +76,7 @@ _N_NAMED = 3
 
 
 def strangers_warning(run: Path) -> str:
-    """Return what to say of a directory that holds something, but nothing that a collection left."""
+    """Return the warning about a directory that holds other files, and none of a collection."""
     try:
         names = sorted(path.name for path in run.iterdir())
     except OSError:
@@ -111,7 +111,7 @@ def locked(run: Path) -> Iterator[None]:
     try:
         os.truncate(descriptor, 0)
         owner = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        with suppress(OSError):  # on a full disk; what others are told of us is all that is lost
+        with suppress(OSError):  # on a full disk: only the note about us for others is lost
             os.pwrite(descriptor, owner.encode(), 0)
         yield
     finally:

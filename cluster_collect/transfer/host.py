@@ -201,7 +201,7 @@ class HostCollection:
     async def _surveyed(self, connection: HostConnection) -> tuple[Survey, Selection]:
         """List and select; wait for captures that are being parsed, as long as the options let it.
 
-        What is not parsed then is taken as it is: the analysis tells it.
+        Captures that are not parsed by then are taken as they are: the analysis reports them.
         """
         spec, options, end_s = self._spec, self._options, time.monotonic() + self._options.parsing_deadline_s
         while True:
@@ -296,7 +296,7 @@ class HostCollection:
         room_bytes = self._shared.writer.room_bytes()
         fitting = [placed for placed in missing if placed.most_bytes <= room_bytes]
         if not fitting:
-            return list(missing)  # it is the disk that is full, which is told of the host
+            return list(missing)  # the disk is full, and the host's outcome says so
         room = f"there is room for {format_bytes(room_bytes)}{self._shared.writer.kept_free}"
         for placed in missing:
             if placed.most_bytes > room_bytes:

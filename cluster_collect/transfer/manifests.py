@@ -81,7 +81,7 @@ class Manifests:
                 n_written = n_seen
 
     def _unfinished(self, spec: HostSpec) -> HostOutcome:
-        """Return what there is to say of a host that is still being collected."""
+        """Return the outcome so far of a host that is still being collected."""
         known = self.journal.earlier.get(spec.server_id) or HostOutcome(spec.host, spec.server_id, "failed")
         state: HostState = "partial" if known.files.n_stored else "failed"
         reason, advice = "still being collected when this was written", "call it again to go on"
@@ -114,8 +114,8 @@ def _with_earlier(
 def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:
     """Return how the call before left the host, with the files that are there now.
 
-    A file that could not be fetched in another form is still there in the form that it had. A host of
-    which nothing was there is told as it is now.
+    A file that could not be fetched in another form is still there in the form that it had. A host without
+    earlier files has its outcome of this call.
     """
     earlier = journal.earlier.get(outcome.server_id)
     if earlier is None or earlier.state == "failed":

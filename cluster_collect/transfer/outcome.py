@@ -125,7 +125,7 @@ def _why(spec: HostSpec, so_far: OutcomeSoFar, *, may_be_empty: bool) -> Failure
         return Failure()
     survey = so_far.survey or Survey(())
     if so_far.files and (why := _why_files(so_far)).word:
-        # What could not be listed is worse, and the same right may be missing: both are told.
+        # Directories that could not be listed are worse, and may lack the same right: both are reported.
         also = listing_failure(survey.problem, is_denied=survey.is_denied)
         return replace(also, reason=f"{also.reason}; {why.reason}") if also.word else why
     return why_not_all(spec, len(so_far.files), so_far.refused, survey, may_be_empty=may_be_empty)
@@ -141,7 +141,7 @@ def why_not_all(
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    # What may not be read may be all there is.
+    # The unreadable part may hold all the data.
     if n_files or survey.is_denied or (may_be_empty and not survey.problem):
         return listing_failure(survey.problem, is_denied=survey.is_denied)
     return nothing_found(spec.local or spec.profiler_root, survey.inside, survey.top_names)

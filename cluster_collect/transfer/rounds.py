@@ -28,7 +28,7 @@ from cluster_run.manifest import CollectedFile
 
 #: A file that changed while it was read is fetched again this often before it is called unstable.
 _N_REFETCHES = 2
-#: A host that hashes more slowly than this is taken for one that hangs.
+#: A host that hashes more slowly than this counts as hanging.
 _HASH_BYTES_PER_S = 20e6
 #: A shell says at once that it begins; what it was asked for follows.
 _MORE_THAN_A_MARKER_BYTES = 256
@@ -249,7 +249,7 @@ class Rounds:
     def _changed(
         self, pending: Sequence[PlacedFile], after: dict[bytes, RemoteEntry], errors: bytes
     ) -> list[PlacedFile]:
-        """Return the files that are no longer what was fetched; note those that never came."""
+        """Return the files that changed after they were fetched; note those that never came."""
         intake = self._intake
         changed: list[PlacedFile] = []
         for placed in pending:

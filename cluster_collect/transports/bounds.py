@@ -15,7 +15,7 @@ BURST_S = 0.25
 
 
 class HostTime:
-    """The time that the work on one host has taken, and how much of it no host is to blame for."""
+    """The time that the work on one host has taken, and the part of it that is not the host's fault."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -25,7 +25,7 @@ class HostTime:
 
     @property
     def own_s(self) -> float:
-        """What the host itself has taken: all time but queues, and pauses that we asked for."""
+        """The host's own time: all but queues, and pauses that we asked for."""
         now_s = time.monotonic()
         waiting_s = now_s - self._waits_since_s if self._n_waits else 0.0
         return now_s - self._began_s - self._excused_s - waiting_s

@@ -173,8 +173,8 @@ async def run(
 async def finish(running: RunningCommand, stdin: bytes, *, hold_input: bool = False) -> CommandResult:
     """Give a command its last input and wait for its end; errors are those of `RunningCommand`.
 
-    With `hold_input` its input does not end before the connection does, by which the command knows of that.
-    It is closed however the wait ends: nothing reaches its receiver after that.
+    With `hold_input` its input ends only with the connection, so the command notices that. It is closed
+    however the wait ends: nothing reaches its receiver after that.
     """
     try:
         running.send(stdin)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-#: What stands between two things that are said together, in both languages.
+#: The separator of two phrases, in both languages.
 COLON, SEMICOLON, COMMA = (": ", "："), ("; ", "；"), (", ", "，")
 #: Values that are said, too; all others are names, numbers and paths.
 _SAID = frozenset({"why", "what", "where", "which", "rest", "then", "advice"})
@@ -33,7 +33,7 @@ _FORMS = {
 }
 #: Where an advice begins that is said with an error, and anything else in parentheses.
 _ASIDE = re.compile(r"(.+?) \(((?:[^()]|\([^()]*\))+)\)")
-#: What a line may begin with that is no part of what is said.
+#: Marks before the text of a line.
 _MARK = re.compile(r"\s*(?:→ )?")
 
 

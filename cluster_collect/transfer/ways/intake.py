@@ -106,7 +106,7 @@ class Intake:
         return n_bytes if n_bytes <= placed.entry.size_bytes else 0
 
     async def resume(self, placed: PlacedFile, alive: Callable[[], object]) -> IncomingFile:
-        """Open a file of which `cut_bytes` are here; `alive` is called while they are hashed in a thread."""
+        """Open a file whose first `cut_bytes` are here; `alive` is called while a thread hashes them."""
         loop = asyncio.get_running_loop()
         self.forget(placed)
         incoming = self._writer.resume(self.path_of(placed), self._version(placed))
@@ -242,7 +242,7 @@ class TarIntake:
         self._placed = self._wanted(name, size_bytes)
         self._incoming = self._intake.begin(self._placed)
         self._begin.clear()
-        # What may come as columns is asked for anew, and not gone on with.
+        # A file that may come as columns is asked for again from its begin.
         begins_anew = self._takes_columns and has_columns(self._placed.entry.path)
         self._is_as_listed = not begins_anew and size_bytes == self._placed.entry.size_bytes
 

@@ -24,8 +24,8 @@ _SLACK_BYTES = 128 << 20
 class ArchiveStream:
     """The unpacked stream: archive and trailer; bounded as a whole by the sizes that `sink` awaits.
 
-    `brought` is told of content of files, and of what is listed behind them; `works` is called where the
-    sender says that it works, though it sends nothing.
+    `brought` gets the bytes of files, and of the listing behind them; `works` is called when the sender says
+    that it works, though it sends nothing.
     """
 
     def __init__(

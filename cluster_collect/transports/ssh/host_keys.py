@@ -33,7 +33,7 @@ _KEY_KINDS = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
-#: What a server is to a host, where its name must not be told.
+#: Words for a server whose name must not be shown: the host, or its jump host.
 _ROLES = {True: "the host", False: "the jump host"}
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
