@@ -1,4 +1,4 @@
-"""Lay the operators of all steps side by side as one graph, in an order in which it can be replayed."""
+"""Put the operators of all steps into one graph, in an order in which it can be replayed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cluster_analysis.trace.streams.points import with_points
 def laid_out(parts: list[StepEvidence], operators: pa.Table, packets: pa.Table) -> JobEvidence:
     """Put all steps together, with one graph in place of their operators, which are as large as it is.
 
-    Messages that a step could not pair by itself are no news once other steps have said whose they are.
-    `parts` is empty afterwards. The other arguments are those of `merge_steps`.
+    If other steps pair a message that a step could not pair by itself, that is no note. `parts` is empty
+    afterwards. The other arguments are those of `merge_steps`.
     """
     evidence = merge_steps(parts, operators, packets)
     parts.clear()

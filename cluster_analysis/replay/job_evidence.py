@@ -1,6 +1,6 @@
 """Evidence on a job once its ranks are read: all steps, merged.
 
-`merge_steps` sorts by step, so that neither scheduling nor partitioning shows.
+`merge_steps` sorts by step, so the result does not depend on scheduling or partitioning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step
 
-#: Said, and made a problem, where ranks cannot be compared at all.
+#: Note, and problem, if ranks cannot be compared at all.
 NO_COMMON_STEP = fact("no_common_step")
 
 

@@ -4,8 +4,8 @@ A lane has cells of one length. A rank's own work lies between its calls: it com
 The path is walked back from the last call to end: whoever came last to an operator set its end, and what that
 rank did before is what everybody waited for.
 
-A rank that waits in an operator waits for whoever comes last to it. Where that rank waits itself at this
-moment, both wait for whom it waits for, and so on, up to a rank that works. That one is the cause: those
+A rank that waits in an operator waits for whoever comes last to it. If that rank waits itself at this moment,
+both wait for the rank that it waits for, and so on, up to a rank that works. That one is the cause: those
 between are held up, and are never named. Where the chain ends in a transfer, the network is the cause.
 """
 
@@ -63,7 +63,7 @@ class Span(Struct, frozen=True, dict=True):
 
     @cached_property
     def last_to_come(self) -> IntArray:
-        """For each call who of its operator, or of the two ends of its message, came last (n,).
+        """For each call the one of its operator, or of the two ends of its message, that came last (n,).
 
         Ranks that one operator releases come to the next together. Whoever came last to the one before is it:
         the others could not come earlier.

@@ -1,10 +1,9 @@
 """In which order a job can be replayed: blocks of operators that need nothing of each other.
 
-Instances get *places*, so that a block's are one slice, and lie there member by member: place
-`begin + m * n + i` is member m of the block's i-th operator. A pass over a block is then a handful of
-operations on slices. All members leave an operator together, so that ends are kept by operator: its place is
-its *row*. Rows behind the operators stand for what is none: one for "waits for nothing", and one for the
-begin of each rank's step.
+Instances get *places*, so that a block's are one slice, and lie there member by member: place `begin + m * n
++ i` is member m of the block's i-th operator. A pass over a block is then a handful of operations on slices.
+All members leave an operator together, so that ends are kept by operator: its place is its *row*. Rows behind
+the operators are no operators: one stands for "waits for nothing", and one for the begin of each rank's step.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ class Block(Struct, frozen=True):
     """`n_operators` operators of `n_members` instances each, from place `begin` and operator place `first`.
 
     `joins` are instances that wait for a call of another stream before their local time, counted from
-    `begin`, `join_rows` those calls; `late_joins` wait behind it. `is_joint`: the members of each
-    operator come from one other together, and wait for nothing else. Of messages (one member) `own_at` take
-    `own_us` once the message is there, `partners` are whom they wait for.
+    `begin`, `join_rows` those calls; `late_joins` wait behind it. `is_joint`: the members of each operator
+    come from one other together, and wait for nothing else. Of messages (one member) `own_at` take `own_us`
+    once the message is there, `partners` are the ends that they wait for.
     """
 
     begin: int

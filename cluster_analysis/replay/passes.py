@@ -1,7 +1,7 @@
 """One run through the blocks of a job: when each operator ends with these local times and transfers.
 
-Local times are kept by *entry*: one for each instance, but one for all members of an operator that come
-together, of whom the longest alone counts. It is formed once, and anew only where a scenario changes it.
+Local times are kept by *entry*: one for each instance, but one, the longest, for all members of an operator
+that come together. An entry is formed once, and again only if a scenario changes it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Entries(Struct, frozen=True):
     def changes(
         self, instances: IntArray, changed_us: FloatArray, gap_us: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Return which entries are others, and their local times, where some gaps are.
+        """Return the entries that other gaps change, and their local times.
 
         Args:
             instances: whose gaps are others (N,), each once.

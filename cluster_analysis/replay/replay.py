@@ -29,7 +29,7 @@ _CARRY_ROUNDS = 3
 #: Memory for the local times and ends of the scenarios that go through a pass together.
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
-#: Values that a graph computes once, and those of them that depend on the gaps.
+#: Values that a graph computes once; the second set depends on the gaps.
 _WHATEVER_THE_GAPS = ("cell_begin", "cell", "around", "is_message", "is_lone", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
@@ -130,7 +130,7 @@ class Graph(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_lone(self) -> BoolArray:
-        """Which instances (V,) are messages of which neither other end is known."""
+        """Which instances (V,) are messages whose other ends are both unknown."""
         none = len(self.rank)
         return np.asarray(self.is_p2p & (self.sender == none) & (self.receiver == none))
 

@@ -77,8 +77,8 @@ class RoleGaps:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
 
         Usual is what ranks that do not pause have there in the same step, or with none of them what the
-        suspect has in steps without a pause. The other streams tell of pauses of which the main one shows
-        less than half. -1 in steps without calls; where calls are lost, the longest gap of all.
+        suspect has in steps without a pause. The other streams show pauses of which the main one shows less
+        than half. -1 in steps without calls; where calls are lost, the longest gap of all.
 
         Args:
             suspects: positions of those that pause.
@@ -105,7 +105,7 @@ class RoleGaps:
         return found
 
     def longer_by_pauses(self, role: IntArray, lost_us: FloatArray) -> FloatArray:
-        """By how much gaps (V,) are longer in steps in which ranks lose time (R, S) by anybody's pauses.
+        """How much longer gaps (V,) are for anybody's pauses, in steps in which ranks lose time (R, S).
 
         Where peers wait for it, usual is the middle of a rank's own steps, without what it loses where its
         gaps are longest. Less than half of a step's most is chance.

@@ -27,7 +27,7 @@ def without_absent(
     topology: Topology,
     links: pa.Table,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return transfers (O,), less what they waited for members without files, and what of them moved data.
+    """Return transfers (O,) without waiting for members without files, and the part of each that moved data.
 
     Nothing moves for longer than all links of a member were busy together: where members have no files, all
     others may have waited for them.
@@ -55,7 +55,7 @@ def without_absent(
             continue
         for group in np.unique(group_of[short & (code == one)]):
             here = short & (code == one) & (group_of == group)
-            # Waiting scatters; what lasts equally long each time is a slow link's transfer.
+            # Waiting scatters; if it lasts equally long each time, it is a slow link's transfer.
             own = transfer_us[here]
             if len(own) < ENOUGH_STEADY or sigma(own) > STEADY_SHARE * np.median(own):
                 kind = calls.types[calls.kind[first[here][0]]]

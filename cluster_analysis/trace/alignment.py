@@ -1,6 +1,6 @@
 """How far ranks' clocks are apart, from the ends of collectives that they share.
 
-Used only to find which of several messages a receive was, and where a lost call belongs.
+Only used to find which of several messages was received, and where a lost call belongs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
                 later.append(group)
             elif not known.all():
                 _settle(calls, operator, inside[group], offset, settled)
-        if len(later) == len(waiting):  # nothing that is settled leads on: the largest group begins anew
+        if len(later) == len(waiting):  # no settled rank is in another group: the largest group begins anew
             _settle(calls, operator, inside[later.pop(0)], offset, settled)
         waiting = later
     return offset

@@ -90,7 +90,7 @@ class Calls(Struct, frozen=True, dict=True):
 
     @cached_property
     def moves_tokens(self) -> BoolArray:
-        """True for calls in which every rank sends something else to each."""
+        """True for calls in which every rank sends different data to each."""
         return self._where(lambda one: one.moves == "tokens")
 
     @cached_property

@@ -15,9 +15,9 @@ class Queue(Struct, frozen=True):
     """Evidence of computing during calls, for a step in which no two calls of a rank overlap.
 
     `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
-    filled in, `left_late_us` (V,) how long before that their rank had still to leave the last one. The rest
-    is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing covers, what it
-    computes, and what it idles outside of calls.
+    filled in, `left_late_us` (V,) how long before that their rank was still leaving the last one. The rest is
+    by rank (R,), NaN for unknown: its pipeline stage, the communication that computing covers, its computing,
+    and its idle time outside of calls.
     """
 
     start_us: FloatArray
@@ -32,16 +32,16 @@ class Queue(Struct, frozen=True):
 class StepOperators(Struct, frozen=True):
     """The communication operators of one step as a graph that can be replayed.
 
-    A *instance* is one rank's part in one operator; the instances of a rank stand in program order. The
+    An *instance* is one rank's part in one operator; the instances of a rank stand in program order. The
     local time before an instance is its gap, taken on the rank's own clock. `instance_after` is the instance
     (same rank) whose end the gap counts from, -1 for the begin of the step; an instance on a second (side)
     stream counts from the main stream's instance that had ended when it began. `instance_join` is an instance
-    that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`.
-    A point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
-    `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator
-    side by side, by rank. `operator_place` counts the operators of a group. `left_late_us` (R,) is how long
-    ranks were still leaving operators, behind the first member, in the gaps of their main stream. `queue` is
-    there where all calls are in one queue.
+    that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`. A
+    point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
+    `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator side
+    by side, by rank. `operator_place` counts the operators of a group. `left_late_us` (R,) is how long ranks
+    were still leaving operators, behind the first member, in the gaps of their main stream. `queue` is there
+    where all calls are in one queue.
 
     Shapes: (R,) ranks, (V,) instances, (O,) operators. Times in µs.
     """

@@ -39,7 +39,7 @@ def usable_links(links: pa.Table, topology: Topology) -> pa.Table:
 
 
 def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
-    """Return SENT of the COLLECTIVES rows of a step; nothing where LINKS rows tell of single links.
+    """Return SENT of the COLLECTIVES rows of a step; nothing if LINKS rows show single links.
 
     Both ends record a message, so that it needs no row here.
     """

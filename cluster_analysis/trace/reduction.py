@@ -143,7 +143,7 @@ def _matched(
     unrecorded = _unrecorded_us(calls, local, steps)
     missing = unrecorded - first
     if local.fetches:
-        missing = np.full_like(missing, np.nan)  # behind the last sum all is waiting
+        missing = np.full_like(missing, np.nan)  # after the last sum all time is waiting
     waited = waited_us(calls, most, missing)
     return _Matched(
         calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, stage, unrecorded
@@ -272,8 +272,8 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
 def _left_late_us(seen: _Matched, offset_us: FloatArray) -> tuple[FloatArray, FloatArray]:
     """How much later than its first member each call leaves its operator (V,), and transfers until then (O,).
 
-    Who leaves far later than the first one did not leave together with it: so much is not counted. A call of
-    a second stream queues behind the operator as a whole.
+    A member that leaves far later than the first did not leave together with it: that is not counted. A call
+    of a second stream queues behind the operator as a whole.
     """
     calls, members, begin = seen.calls, seen.members, seen.begin
     end = calls.end_us + offset_us[calls.rank]

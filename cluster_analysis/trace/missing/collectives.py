@@ -1,4 +1,4 @@
-"""Collectives that a rank's files lack: what the other members tell of them."""
+"""Collectives that a rank's files lack, from the records of the other members."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Incomplete(Struct, frozen=True):
 
 
 def purposes(calls: Calls, topology: Topology) -> IntArray:
-    """Return a number for each group (groups,) by its use: role, number of ranks, how far these lie apart."""
+    """Return a number for each group (groups,) by its use: role, number of ranks, their distance."""
     found: dict[tuple[str, int, int], int] = {}
     numbers = []
     for name in calls.groups:
@@ -91,7 +91,7 @@ def incomplete_collectives(
         known, least_us, usual_us = order[begin[at] : begin[at] + size[at]], shortest[at], usual[at]
         group = int(calls.group[lead[at]])
         lacking = tuple(sorted(members[group] - set(calls.rank[known].tolist())))
-        # That just the late one's record is lost would be chance where many were in it as long as in events.
+        # With many in it for as long as in events, the late one's lost record alone would be chance.
         stood_still = len(known) >= ENOUGH_TOGETHER and least_us > usual_us + STOOD_STILL_US
         waited = bool(least_us > WAITED_FACTOR * usual_us) and not stood_still
         ended_us = float(np.median(calls.end_us[known] + offset_us[calls.rank[known]]))

@@ -60,7 +60,7 @@ def _incomplete(
         rank, own = int(family.ranks[row, family.stage[slot]]), whom[who == slot]
         others = np.unique(own[is_there[row, own]]).tolist()
         needed_us = min(quick_us[one] for one in (slot, *others))
-        ended_us = np.nan if len(own) else -np.inf  # who waits for nobody leaves when it has sent
+        ended_us = np.nan if len(own) else -np.inf  # a rank that waits for nobody leaves when it has sent
         for other in others:
             theirs, met_us = whom[who == other], end[row, other]
             further = start[row, theirs[theirs != slot]]

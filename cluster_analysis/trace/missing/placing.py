@@ -204,7 +204,7 @@ def placed(
             followed_us, told_us = gaps.followed_us(calls, rank, alike[rank])
             if np.isnan(left_us):
                 left_us = told_us
-            if one.place is not None:  # who sends or receives has come by then, whatever the other end tells
+            if one.place is not None:  # the rank has come by then, whatever the other end shows
                 left_us = float(np.fmax(left_us, issued_us + one.needed_us))
             if not np.isfinite(left_us):
                 left_us = told_us
@@ -213,7 +213,7 @@ def placed(
             # Whatever little the clocks are off by, it was over when its rank began what comes next.
             if followed_us > left_us - HALFWAY * one.needed_us:
                 left_us = min(left_us, followed_us)
-            # What a second stream is asked for waits there, and not for its rank.
+            # A call that was issued to a second stream waits there, and not for its rank.
             came_last = not is_side and not issued_us + float(offset_us[rank]) < latest_us
             starts, ends = _times_us(calls, rank, streams, is_side=is_side)
             own_us = ended_us.setdefault((rank, is_side), [])
@@ -221,7 +221,7 @@ def placed(
             made_up = _made_up(calls, times, rank, one, left_us, issued_us, came_last=came_last)
             found.append(made_up)
             own_us.append(made_up.end_us)
-            # The like of it has one code for all of the stage.
+            # Similar calls have one code for all of the stage.
             made_up_us |= {(rank, int(gaps.code[call])): made_up.end_us for call in alike[rank][:1]}
     return found
 
@@ -254,7 +254,7 @@ def _made_up(
     *,
     came_last: bool,
 ) -> MissingCall:
-    """The call of a rank that works before it, and waits in it.
+    """Fill in the call of a rank that works before it, and waits in it.
 
     Calls that began while the operator was under way came after it, if clocks are off by a little.
 

@@ -33,7 +33,7 @@ from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
 
 class Clocks(Struct, frozen=True):
-    """How long targets end after their sources' end, and after their begin, and give or take what, in µs.
+    """How long targets end after their sources' end, and after their begin, each with its spread, in µs.
 
     Each is two arrays (groups,); None where the sources' ends, or begins, tell nothing.
     """
@@ -125,7 +125,7 @@ def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
 def _between(
     sample: Sample, there: tuple[IntArray, IntArray], back: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray, FloatArray, Clocks] | None:
-    """Votes for messages from one stage to another, and what says so; slots that talk `there` and `back`."""
+    """Votes for messages from one stage to another, with the clocks; slots that talk `there` and `back`."""
     family = sample.family
     sources, targets = there
     if not len(sources) or not len(targets) or np.isnan(sample.end_us[:, targets]).all():
@@ -151,7 +151,7 @@ def _between(
         lasted = np.broadcast_to(elapse[:, None, targets], off.shape)
         if clock is ended:
             lasted = np.fmax(elapse[:, sources, None], lasted)
-        # Short calls may end together by chance: who has waited for long has waited for something.
+        # Short calls may end together by chance: a call that waited long waited for something.
         evidence = LEAST_EVIDENCE_SHARE + (1.0 - LEAST_EVIDENCE_SHARE) * lasted / (
             lasted + LONG_FACTOR * tolerance
         )
@@ -176,7 +176,7 @@ def _meeting(
     sample: Sample, since_us: FloatArray, sources: IntArray, targets: IntArray,
     back: tuple[IntArray, IntArray] | None = None,
 ) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
-    """How long after its source's end, or begin, a target usually ends, and give or take what, by group.
+    """How long after its source's end, or begin, a target usually ends, with the spread, by group.
 
     Two clocks have one shift: `back`, the slots that talk the other way, must show the same one.
     """

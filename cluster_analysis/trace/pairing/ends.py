@@ -1,7 +1,7 @@
 """Pair the two ends of point-to-point calls: the sender of each message that a rank received.
 
 Files name the sender of some calls, and times show it for most; the order of messages gives the rest.
-`program` has the rules, and `slots` what replicas have to do with it.
+`program` has the rules; `slots` lays the calls of replicas side by side.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def programs_of(
     Args:
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: order of the stages in each group.
-        stated: what files say of whom calls talk with.
+        stated: the other ends of calls, as files state them.
     """
     if not calls.is_point_to_point.any():
         return []
@@ -94,7 +94,7 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
 
 
 def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
-    """Pair what times left open where a group's numbers say it: each of them belongs to two ranks or fewer.
+    """Pair calls that times left open by the group's numbers, if each belongs to two ranks or fewer.
 
     Where operators of a group are counted together, the two ends of a message have one number, and some
     numbers of the group are not a rank's own. Where each rank counts for itself, all ranks have all numbers.

@@ -1,4 +1,4 @@
-"""Hints on which call meets which, known beforehand: one is used where the calls' times agree with it.
+"""Hints on which calls belong together, known beforehand: one is used if the calls' times agree with it.
 
 The order of messages between two ranks is the same at both ends. The partner of each call of a stage may be
 in the files. It is plain in a group of two, and follows from the schedule if a pipeline has as many calls as
@@ -116,8 +116,8 @@ def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> 
     """Return the messages of the best hint, and which share of the waiting they explain.
 
     The best hint explains enough of the waiting and has the most evident ends. Ends that lie far apart are
-    weak evidence: they explain any waiting, as they may coincide anywhere. Among equals the first is
-    taken. Where none explains enough, the one that explains most is taken; None without any.
+    weak evidence: they may coincide anywhere, so they explain any waiting. Among equals the first is taken.
+    Where none explains enough, the one that explains most is taken; None without any.
 
     Args:
         sample: some of them, on one clock.

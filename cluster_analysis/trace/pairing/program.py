@@ -185,7 +185,7 @@ def _between(family: Family, chosen: Chosen, allowed: BoolArray) -> list[tuple[i
 
 
 def oriented(family: Family, edges: Iterable[tuple[int, int]]) -> Edges:
-    """Say who sends of two that both may: each sends to one and receives from one, or both ways with one."""
+    """Say which of two sends if both may: each sends to one and receives from one, or does both with one."""
     given = set(edges)
     sends, receives = {}, {}
     undirected: dict[int, list[int]] = defaultdict(list)

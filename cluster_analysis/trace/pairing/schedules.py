@@ -1,8 +1,8 @@
 """Pipeline schedules: which message each stage sends and receives in which order.
 
 Files name a send and its group, not the peer. Where a group has more than two stages, the peers follow from
-the schedule. Candidates are the schedules that frameworks use; whoever asks checks them
-against the operators' times.
+the schedule. Candidates are the schedules that frameworks use; callers check them against the operators'
+times.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _stages(name: str, ranks: list[int], topology: Topology) -> Mapping[int, int
 
 
 def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tuple[Family, BoolArray]:
-    """The groups (G,) that run the program of most, and which they are; the others are looked at again."""
+    """The groups (G,) that run the program of most, and which they are; the others are tried again."""
     row = np.searchsorted(groups, runs.group)
     is_regular = np.ones(len(groups), bool)
     columns: list[tuple[IntArray, IntArray, IntArray, IntArray]] = []

@@ -70,7 +70,7 @@ class PeerRows(Struct, frozen=True):
 
 
 class _Weights:
-    """Which weights are there to compute with, where most calls gather some: each is used once, then dropped.
+    """Which weights are there to compute with, if most calls gather some: each is used once, then dropped.
 
     So there is nothing to compute during a gathering until another one has ended.
     """
@@ -90,7 +90,7 @@ class _Weights:
 
 
 class _Place(Struct, frozen=True):
-    """Before which call something is hidden: its room (rows,), and the most that it is.
+    """Before which call computing is hidden: its room (rows,), and the most that it is.
 
     `weight` is how much is computed there compared with other places, by the call's role.
     """
@@ -121,7 +121,8 @@ class _Hidden:
     ) -> None:  # fmt: skip
         """Note that computing may be hidden during calls; only rows that know (`knows`) show it.
 
-        Who waits in a call least has more left to do behind it (`behind_us`, rows) than those that hid it.
+        The row that waits least in a call has more left to do behind it (`behind_us`, rows) than those that
+        hid it.
         """
         if knows.any():
             weight = BACKWARD_FACTOR if is_sum else 1.0
@@ -210,7 +211,7 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         usual = float(np.median((start - issued)[shows]))
         now = np.where(shows, start, np.clip(issued + usual, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
-        # Where few show it they took longer than the others: for those it is at most so much.
+        # If few show it, they took longer than the others: for the others this is a bound.
         is_known = shows if few_show else np.ones_like(shows)
         covered = np.where(is_known, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance

@@ -127,8 +127,8 @@ def _sums_during_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
 def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
     """Put the calls of a data-parallel group on two streams where later ones do not wait for earlier ones.
 
-    Gradients go during computing as layers are done; what is held back goes behind all computing, on the main
-    stream, and begins while the others still go on. So those that were issued before are on the second one.
+    Gradients are sent during computing, as layers are done. Those that are held back follow all computing, on
+    the main stream, and begin while the others still go on. So the ones issued before are on the second.
     """
     is_data = _are_data(calls, data_groups)
     own = calls.collectives_by_group
