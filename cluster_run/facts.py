@@ -46,6 +46,7 @@ FindingFact = Literal[
     "may_be_nic",
     "may_be_port",
     "may_be_uplink",
+    "may_be_built",
     "only_two_links",
     "in_some_steps",
     # The same by the times of operators, where no link was recorded.

@@ -146,6 +146,8 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         facts = [fact("may_be_uplink", others=tuple(case.view.hosts[host] for host in part.may_be_hosts))]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
+    may_be_built = part.may_be_built and steps is None
+    facts += [fact("may_be_built")] if may_be_built else []
     # The receiver of the data is a guess.
     separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
@@ -169,6 +171,7 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         facts=(fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known), *facts),
         confidence="low" if part.name in ("group", "groups") else "medium" if is_doubtful else "high",
         separable=separable,
+        is_alarm=not may_be_built,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
         mended=mended,

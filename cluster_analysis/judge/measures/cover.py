@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
-from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.network import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
@@ -43,7 +43,8 @@ class Part(Struct, frozen=True):
     """A part that may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
 
     `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of
-    the ranks `may_be_of`, or the uplink of the hosts `may_be_hosts`, whose traffic is no other.
+    the ranks `may_be_of`, or the uplink of the hosts `may_be_hosts`, whose traffic is no other. Or the
+    network is built so (`may_be_built`): all that joins racks of as many hosts is slow alike, both ways.
     """
 
     name: PartName
@@ -54,6 +55,7 @@ class Part(Struct, frozen=True):
     explained: tuple[int, ...] = ()
     may_be_of: tuple[int, ...] = ()
     may_be_hosts: tuple[int, ...] = ()
+    may_be_built: bool = False
 
     def worth(self, left: set[int], slow: frozenset[int]) -> float:
         """The remaining slow units that it explains."""
@@ -196,6 +198,12 @@ def _parts_of_hosts(
         for host in own if units.is_group[at] else hosts[at][-1:]:
             arriving.setdefault(host, set()).add(at)
     of_slow = {remote[at] for at in slow & remote.keys()}
+    racks = _racks(joining, leaving, slow)
+    between = frozenset(at for at, own in remote.items() if not any(own <= one for one in racks))
+    levels, sizes = units.level[[*between]], [len(one) for one in racks if len(one) > 1]
+    # Of racks that are unlike one may be cut off; and slower than the others is no plan.
+    are_alike = len(sizes) > 1 and len({*sizes}) == 1 and between <= slow
+    built = between if are_alike and levels.min() >= HALFWAY * levels.max() else frozenset[int]()
     for those in of_slow:
         exactly = frozenset(joining[those])
         wider = frozenset[int]().union(*(at for own, at in joining.items() if own > those))
@@ -203,36 +211,36 @@ def _parts_of_hosts(
             ranks = {rank for at in exactly for rank in units.members[at]}
             yield Part("groups", tuple(sorted(ranks)), (), exactly, wider)
             continue
-        yield Part("host_pair", (), tuple(sorted(those)), exactly, wider)
+        is_built = exactly <= built
+        yield Part("host_pair", (), tuple(sorted(those)), exactly, wider, may_be_built=is_built)
         for one, other in permutations(sorted(those)):
             yield Part("host_pair_tx", (), (one, other), exactly & leaving.get(one, set()), wider)
-    touched = frozenset[int]().union(*of_slow)
-    for inside in {*(frozenset({host}) for host in touched), *_racks(joining, leaving, slow)}:
+    all_hosts = frozenset[int]().union(*racks)
+    cuts = {min(one, all_hosts - one, key=len) for one in racks if 1 < len(one) < len(all_hosts)}
+    # Of hosts and all others the fewer stand for both: the same uplink joins them.
+    for inside in {*(frozenset({host}) for own in of_slow for host in own), *cuts}:
         out, into = (
             frozenset(at for host in inside for at in ways.get(host, ()) if not remote[at] <= inside)
             for ways in (leaving, arriving)
         )
         for name, claimed in zip(_UPLINK, (out | into, out, into), strict=True):
-            yield Part(name, (), tuple(sorted(inside)), claimed)
+            yield Part(name, (), tuple(sorted(inside)), claimed, may_be_built=claimed <= built)
 
 
 def _racks(
     joining: Mapping[frozenset[int], set[int]], leaving: Mapping[int, set[int]], slow: frozenset[int]
 ) -> list[frozenset[int]]:
-    """Hosts joined by pairs whose links are mostly healthy both ways: several hosts, but not all.
-
-    The other hosts stand for them where these are fewer: the same uplink joins both.
+    """Hosts joined by pairs whose links are mostly healthy both ways.
 
     Args:
         joining: the units that join just these hosts.
         leaving: the units that send from each host.
         slow: units that are slow.
     """
-    racks = [{host} for host in frozenset[int]().union(*joining)]
+    racks = [frozenset({host}) for host in frozenset[int]().union(*joining)]
     for pair, own in joining.items():
         each_way = [own & leaving.get(host, set()) for host in pair]
         if len(pair) == 2 and all(2 * len(way & slow) <= len(way) for way in each_way):
             joined = [one for one in racks if one & pair]
-            racks = [*(one for one in racks if not one & pair), set[int]().union(*joined)]
-    all_hosts = frozenset[int]().union(*racks)
-    return [min(frozenset(one), all_hosts - one, key=len) for one in racks if 1 < len(one) < len(all_hosts)]
+            racks = [*(one for one in racks if not one & pair), frozenset[int]().union(*joined)]
+    return racks

@@ -123,6 +123,46 @@ def test_of_two_racks_nobody_can_tell_whether_one_sends_or_the_other_receives_sl
     assert (found.name, {*found.hosts, *found.may_be_hosts}) == ("uplink_tx", {0, 1, 2, 3})
 
 
+def rings(n_racks: int) -> Pairs:
+    """Rings, both ways, over racks of two hosts of two ranks."""
+    n = 4 * n_racks
+    return frozenset((one, (one + 2 * way) % n) for one in range(n) for way in (1, -1))
+
+
+@pytest.mark.parametrize(
+    ("n_racks", "is_slow", "may_be_built"),
+    [
+        pytest.param(2, lambda _, __: True, True, id="two racks"),
+        pytest.param(4, lambda _, __: True, True, id="four racks"),
+        pytest.param(2, lambda a, b: a < b, False, id="one way"),
+        pytest.param(
+            4, lambda a, b: 0 not in (a, b), False, id="all other racks are joined as they should be"
+        ),
+    ],
+)
+def test_racks_whose_links_are_all_slow_may_be_joined_by_a_network_that_is_built_so(
+    n_racks: int, is_slow: Callable[[int, int], bool], may_be_built: bool
+) -> None:
+    seen, host = rings(n_racks), {rank: rank // 2 for rank in range(4 * n_racks)}
+    rack = {rank: rank // 4 for rank in host}
+    slow = frozenset((a, b) for a, b in seen if rack[a] != rack[b] and is_slow(rack[a], rack[b]))
+    found = broken(slow, dict.fromkeys(seen, "RDMA"), host)
+    assert found
+    assert {one.may_be_built for one in found} == {may_be_built}
+
+
+@pytest.mark.parametrize(("pairs", "verdict"), [(("2-3", "1-4"), "unknown"), (("2-3",), "degraded")])
+def test_a_network_between_racks_that_may_be_built_so_is_no_alarm_and_no_promise(
+    pairs: tuple[str, ...], verdict: str
+) -> None:
+    """Rings over four hosts: with both pairs slow, hosts 1 and 2 are joined to the others by nothing else."""
+    case = judged(replace(SMALL, pp=1, dp=8), *(f"slow_host_pair:3@{pair}" for pair in pairs))
+    assert case.detection.verdict == verdict
+    network = [one for one in case.detection.findings if one.record.subject in ("host_pair", "uplink")]
+    assert [one.is_alarm for one in network] == [verdict == "degraded"]
+    assert ("may be built so" in summary(network[0])) == (verdict == "unknown")
+
+
 @pytest.mark.parametrize("others", [{0, 1, 3}, {1}], ids=["uplink", "pair of hosts"])
 def test_ranks_whose_host_is_not_known_have_no_host_in_common(others: set[int]) -> None:
     slow = frozenset(pair for pair in ALL if {HOSTS[rank] for rank in pair} in [{2, host} for host in others])
