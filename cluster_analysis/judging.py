@@ -191,7 +191,7 @@ def _with_host(problem: Problem, topology: Topology) -> Problem:
 
 
 def _of_all_ranks(notes: Iterable[Fact]) -> Iterator[Fact]:
-    """Give the notes of readers: what is the same of several ranks is one note, with its `ranks` joined."""
+    """Give the notes of readers: equal notes of several ranks become one, with their `ranks` joined."""
     ranks: dict[Fact, list[Rank]] = {}
     for note in notes:
         values = dict(note.values)

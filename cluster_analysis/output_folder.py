@@ -100,8 +100,8 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 def _alone(folder: Path) -> Iterator[None]:
     """Let no other call make its directory in `folder`, or rename anything in it, during the block.
 
-    Before that, what dead calls left is put back and removed. A file system without locks tells nobody's
-    death: nothing is removed there.
+    Before that, what dead calls left is put back and removed. On a file system without locks nothing is
+    removed: there it is unknown which calls still run.
     """
     path = folder / _LOCK_NAME
     descriptor = _lock(path, wait=True)

@@ -24,7 +24,7 @@ class Tried(Generic[R]):
     function: Callable[..., R]
 
     def __call__(self, *arguments: Any) -> Outcome[R]:
-        """Return what became of it; nothing is raised but interruptions."""
+        """Return the outcome; only interruptions are raised."""
         failure = next((one.failure for one in _outcomes(arguments) if one.failure), "")
         if failure:
             return Outcome(failure=failure)
@@ -43,7 +43,7 @@ def task(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
 
 
 def renamed(graph: Graph, mark: str) -> Graph:
-    """Return the same graph with a mark in each key: a scheduler may hold others' values, and older ones."""
+    """Return the graph with a mark in each key: a scheduler may hold values of others, and older ones."""
 
     def walk(node: Any) -> Any:
         if isinstance(node, list):

@@ -75,7 +75,7 @@ def loads(text: bytes) -> Any:
 
 
 def set_aside(folder: str, value: Any) -> Any:
-    """Return the same value with its large arrays in a file that is mapped; as they are where that cannot be.
+    """Return the value with its large arrays in a mapped file, or unchanged if no file can be written.
 
     Unread arrays take no memory then, and freeing an array frees its part of the map.
 

@@ -42,7 +42,7 @@ class _LocalEngine(Engine):
     """Common base of the three."""
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
-        """Work out what `keys` need; return their outcomes in the order of the keys."""
+        """Compute `keys`; return their outcomes in the order of the keys."""
         if not keys:
             return []
         waiting = set(keys)
@@ -87,7 +87,7 @@ class ThreadEngine(_LocalEngine):
 
 
 class ProcessEngine(_LocalEngine):
-    """Local processes. When one dies, what was not finished runs again in new ones.
+    """Local processes. If one dies, unfinished tasks run again in new ones.
 
     For Dask a worker that dies ends the graph. Here it costs its task alone. A pool does not say which task
     killed its worker: those that were handed over are run again one at a time, and only a task that is alone

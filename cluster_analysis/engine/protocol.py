@@ -75,7 +75,7 @@ class Engine:
     remarks: tuple[str, ...] = ()
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
-        """Work out what `keys` need; return their outcomes in the order of the keys.
+        """Compute `keys`; return their outcomes in the order of the keys.
 
         Raises:
             EngineError: the scheduler, or what its workers share, was lost.
@@ -92,7 +92,7 @@ class Engine:
         return self.run(graph, keys, on_progress)
 
     def rest(self) -> None:
-        """Stop idle workers if they start again quickly: there is no work for a while."""
+        """Stop idle workers if they start quickly: no work comes for a while."""
 
     def close(self) -> None:
         """Stop what was started; connections to a cluster that somebody else runs are only closed."""

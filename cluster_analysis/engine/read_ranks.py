@@ -103,7 +103,7 @@ def read_all(
 
     for batch, _ in take(batches):
         failed.extend(batch.sources)
-    # A batch fails whole, but one rank is enough to make it fail: each on its own shows which.
+    # A batch fails as a whole because of one rank: ranks read one by one show which.
     alone = tuple(Batch(len(batches) + number, (source,)) for number, source in enumerate(failed))
     for batch, failure in take(alone):
         (source,) = batch.sources
@@ -133,7 +133,7 @@ def read_all(
 
 
 def without_communication(read: RanksRead) -> RanksRead:
-    """Return what was read without calls and links, where windows of ranks are not of the same time."""
+    """Return what was read without calls and links: windows of ranks are not of the same time."""
     none = tuple(structs.replace(one, bulk_steps=()) for one in read.summaries)
     return structs.replace(read, summaries=none, packets=PACKETS.empty_table(), totals=TOTALS.empty_table())
 

@@ -72,7 +72,7 @@ def reduce_all(
             continue
         one, of_groups = outcome.value
         evidence.append(one)
-        # A group that cannot be mapped is told of the first step that has it.
+        # A group that cannot be mapped is reported for the first step that has it.
         unmapped = {problem.why["group"]: problem for problem in of_groups} | unmapped
     return evidence, (*unmapped.values(), *failed)
 

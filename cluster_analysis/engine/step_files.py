@@ -33,7 +33,8 @@ class StepTables:
 
 @dataclass(frozen=True)
 class StepFiles:
-    """The same in a file: COLLECTIVES of all steps or some of its columns, then LINKS; a record batch a step.
+    """These tables in a file: COLLECTIVES of all steps or some of its columns, then LINKS; a record batch a
+    step.
 
     Files are mapped: columns that a task does not look at are never read.
     """

@@ -105,7 +105,7 @@ SMALL = {
     "totals": TOTALS,
     "step_calls": STEP_CALLS,
 }
-#: Those that ranks have, the others are made of them.
+#: Tables that ranks have; the others are made from them.
 _READ = ("steps", "operators", "packets", "iterations")
 
 
@@ -264,7 +264,7 @@ def spans_of_pieces(pieces: Sequence[SpanTable | SpanFile]) -> pa.Table:
 
 
 def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
-    """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
+    """Read ranks together, and each half of them where that is refused, down to one."""
     if len(sources) == 1:
         return [_read(sources[0], wanted)]
     try:

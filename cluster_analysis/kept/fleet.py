@@ -31,7 +31,7 @@ class Memory(Struct, frozen=True):
     notes: tuple[Fact, ...] = ()
 
     def quoted(self, finding: Finding) -> Finding:
-        """Return the finding with what is known of whom it names."""
+        """Return the finding with what the fleet knows of the devices and hosts that it names."""
         kind = KINDS[finding.kind]
         if not kind.is_fault:
             return finding

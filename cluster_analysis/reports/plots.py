@@ -71,7 +71,7 @@ class Plots:
         return self._stacked("rank")
 
     def waits(self) -> Picture:
-        """Who waits for whom in the step of the lanes: down who waits, across whose work it waits for, in ms.
+        """Who waits for whom in the step of the lanes, in ms. Rows wait for the work of columns.
 
         Raises:
             InputError: the job was not replayed, or matplotlib is not installed.

@@ -80,7 +80,7 @@ def rule_sentences(name: RuleName, ranks: tuple[int, ...], value: float) -> tupl
 
 
 def rule_of(fact: Fact) -> tuple[Phrase, Phrase]:
-    """Return the same of a fact `rule_holds`."""
+    """Return the check of a fact `rule_holds`."""
     values: dict[str, Any] = dict(fact.values)
     return rule_sentences(values["rule"], values["ranks"], values["value"])
 

@@ -97,7 +97,7 @@ def read_minddata_pipeline(path: Path, remark: Remark) -> list[Counter]:
 
 
 def read_minddata_summary(path: Path, remark: Remark) -> list[Counter]:
-    """Return the same from minddata_pipeline_summary_*.csv, which has it in percent."""
+    """Return that from minddata_pipeline_summary_*.csv, which has percent."""
     return _queue_usage(path, ("op_ids", "op_names", "queue_utilization_pct"), 1 / _PERCENT, remark)
 
 

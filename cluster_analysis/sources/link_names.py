@@ -74,7 +74,7 @@ class LinkNames(Struct, frozen=True):
     def _agreed(
         self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.int32]:
-        """Return what all named entries of each one's file, group and kind agree on, or else its own."""
+        """Return the operation that named entries of its file, group and kind agree on, else its own."""
         n_together, together = keys.by_group_and_kind()
         place = self.files * n_together + together[self.keys]
         n_places = int(place.max(initial=-1)) + 1

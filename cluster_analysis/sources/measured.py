@@ -38,7 +38,7 @@ NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
-#: As many µs had passed in 2001 since 1970: nothing takes as long, or has as many bytes.
+#: The µs from 1970 to 2001: no time is as long, and no size as large.
 _IN_2001_US = 1e15
 
 
@@ -93,7 +93,7 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
 
 
 def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
-    """Return STEPS with one row for each rank and step: of several devices that which communicates.
+    """Return STEPS with one row for each rank and step: that of the device which communicates.
 
     A process may touch other devices than its own. Where several communicate, or none, it is
     unknown whose the operators in the other files are.

@@ -62,7 +62,7 @@ from cluster_run.ids import DeviceId
 _T = TypeVar("_T")
 #: A file's role, and what reads the files of one or more ranks.
 _OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
-#: What else gives the same of one rank: see `of_rank.databases_of`.
+#: The other sources of a table of one rank: see `of_rank.databases_of`.
 _Others: TypeAlias = "Callable[[Reading, Databases], Candidates[_T]]"
 
 
@@ -273,7 +273,7 @@ def _by_rank(
 def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]:
     """Return the steps of each rank of STEPS, and how long each communicated, µs."""
     found: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
-    # What computing does not cover is a part of it.
+    # Exposed communication is a part of it.
     times = pc.coalesce(steps["communication_us"], steps["communication_not_overlapped_us"])
     columns = (one.to_pylist() for one in (steps["rank"], steps["step"], times))
     for rank, step, time_us in zip(*columns, strict=True):

@@ -42,7 +42,7 @@ class Reading(Struct):
     notes: list[Fact] = field(default_factory=list)
 
     def first(self, *candidates: Candidate[_T]) -> _T | None:
-        """Return what the first of `(role, read)` gives that is there, readable and not None.
+        """Return the first value of `(role, read)` whose file is there and readable, and that is not None.
 
         A file that is bad becomes a problem; the value of a later candidate then stands in for it.
         """
@@ -85,7 +85,7 @@ class Reading(Struct):
             self.problems.append(problem)
 
     def note(self, role: str) -> Remark:
-        """Return what takes facts about a file that cost nothing."""
+        """Return a function that takes facts about a file; they are no problem."""
         place = (("rank", self.source.rank), ("file", Path(self.source.files.get(role, role)).name))
 
         def note(why: Fact, *also: Fact) -> None:

@@ -43,8 +43,8 @@ class CriticalPath(Table):
 
 
 class Waits(Table):
-    """Who waits for whom in that step, whatever stands between: one row a rank that waits and a rank
-    whose work it waits for, null for the network.
+    """Who waits for whom in that step, without the ranks between: one row a rank that waits and a rank whose
+    work it waits for, null for the network.
     """
 
     rank = INT32

@@ -117,7 +117,7 @@ OPERATOR_SPANS = pa.schema(
     ]
 )
 
-#: The variant of links that only say whom a message is for or from.
+#: The variant of links that only name the other end of a message.
 PEER_VARIANT = "peer"
 
 #: One row a link entry of communication_matrix.json. `rank` wrote it. `variant` is `top1`, `middle`,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: With fewer peers than this nobody can say which of them differs: two that disagree are one each.
+#: With fewer peers than this it is open which one differs: two that disagree are one each.
 FEWEST_PEERS = 3
 #: Gaps, totals and replays of healthy captures agree to 1-2 %; what is off by more than this is not believed.
 TOLERANCE_SHARE = 0.05

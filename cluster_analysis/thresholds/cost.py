@@ -21,7 +21,7 @@ LEAST_WORK = 0.05
 CHANCE_SHARE = 1.0 / 3.0
 
 # Attribution.
-#: Less waiting than this a step is nobody's news.
+#: Waiting below this a step is not reported.
 LEAST_WAITING_US = 200.0
 #: Rows of a chain: who waits, through which group.
 N_LINKS_OF_CHAIN = 4

@@ -1,7 +1,7 @@
 """Role of each communication group, and each rank's place in the job: stage, index in TP and DP.
 
-From the group's name in the metadata; else from `distributed_args`; else from who talks to whom. The
-confidence says which: high, medium, low.
+From the group's name in the metadata; else from `distributed_args`; else from the ranks that communicate with
+each other. The confidence says which: high, medium, low.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _kinds(uses: _Uses) -> dict[str, Counter[str]]:
 def _rings(members: Mapping[str, Members], uses: _Uses) -> set[str]:
     """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not.
 
-    One of which ranks have no files is a ring if those that have are as those of a ring as large.
+    A group with ranks without files is a ring if the others are like those of a ring of that size.
     """
     counts: dict[str, dict[Rank, Counter[str]]] = {}
     for row in uses:

@@ -74,9 +74,9 @@ def _after_a_clock_was_set(calls: pa.Table, teams: Set[tuple[Rank, ...]]) -> set
 
 
 def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
-    """Return a note for ranks whose times of steps (STEPS) are those of another rank, to the last digit.
+    """Return a note for ranks whose step times (STEPS) equal those of another rank to the last digit.
 
-    Where half of them or more would be copies nobody measured these times: a program wrote them.
+    If half of them or more would be copies, the times were not measured: a program wrote them.
     """
     own: dict[int, list[tuple[object, ...]]] = {}
     for rank, *row in zip(*steps.to_pydict().values(), strict=True):

@@ -20,7 +20,7 @@ from cluster_run.version import VERSION
 
 #: A worker that does not answer within this time is left out.
 _ANSWER_DEADLINE_S = 30.0
-#: Where a worker's version stands, whichever version that is.
+#: Where any version of the program holds its version.
 _VERSION_PATH = "cluster_run.version.VERSION"
 
 
@@ -66,7 +66,7 @@ def check_workers(
 def _asked(
     client: Client, function: Callable[..., Any], arguments: tuple[Any, ...], workers: list[str]
 ) -> dict[str, Any]:
-    """Return each worker's answer, or the exception that it gave; nothing of one that did not answer."""
+    """Return each worker's answer, or its exception; workers that did not answer are left out."""
     if not workers:
         return {}
     try:
@@ -82,7 +82,7 @@ def _asked(
     except TimeoutError:
         if len(workers) == 1:
             return {}
-        # One that hangs holds up the answers of all: each alone shows which.
+        # A worker that hangs holds up the answers of all: asked one by one, it shows.
         alone = [_asked(client, function, arguments, [one]) for one in workers]
         return {name: value for answers in alone for name, value in answers.items()}
     return found

@@ -72,7 +72,7 @@ class DaskKept:
 
 
 class OwnClient(Client):
-    """A client that is closed by us and by nobody else.
+    """A client that only we close.
 
     Dask's own closes itself when it is forgotten, and waits for an answer then. One that was
     interrupted while it connected would keep the program from ending.
@@ -105,7 +105,7 @@ class DaskEngine(Engine):
             writes_output: whether its workers may write into our output folder.
             shares_scratch: whether they see our scratch directory.
             workers: those that do the work; None for all, also those that come later.
-            ask: whom to ask about workers that come later, where not all do the work.
+            ask: how to ask workers that come later, if not all do the work.
             remarks: what the user should know.
             stop: ends what was started for it, once the client is closed.
         """
@@ -123,7 +123,7 @@ class DaskEngine(Engine):
         self.n_workers = max(1, sum(threads.get(one, 0) for one in self._workers or threads))
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
-        """Work out what `keys` need; return their outcomes in the order of the keys."""
+        """Compute `keys`; return their outcomes in the order of the keys."""
         futures = self._submitted(graph, keys)
         outcomes = []
         futures.reverse()
@@ -149,7 +149,7 @@ class DaskEngine(Engine):
 
     def close(self) -> None:
         """Close the connection, and the cluster if it was started here."""
-        # One that was lost has nobody to say goodbye to.
+        # A lost connection has no other end to be told.
         is_running = self.client.status == "running"
         try:
             self.client.close(timeout=CONNECT_DEADLINE_S if is_running else _LOST_DEADLINE_S)

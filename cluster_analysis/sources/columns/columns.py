@@ -40,7 +40,7 @@ class Columns:
         return coded_rows(self.coded(name))
 
     def names(self, name: str) -> pa.Array:
-        """Return the same one by one, "" for a missing one: names, few of which are alike."""
+        """Return texts one by one, "" for a missing one: names, most of them different."""
         raise NotImplementedError
 
 

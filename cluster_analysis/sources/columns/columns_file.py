@@ -28,7 +28,7 @@ _WORDS = 10_000
 _MAX_EXPANSION, _LEAST_BYTES, _MAX_BYTES = 128, 4 << 20, 512 << 20
 _MAX_DECIMALS = 18
 _MAX_INT = (1 << 63) - 1
-#: Of a number in a name, and of all names of a column together.
+#: Most digits of a number in a name, and most bytes of all names of a column.
 _MOST_DIGITS, _MOST_LETTERS = 19, (1 << 31) - 1
 _NOTHING = np.zeros(0, np.int64)
 #: Bytes of the numbers that a column is made into, before they have a sign.
@@ -200,7 +200,7 @@ def _require_bounds(head: _Head, n_names: int, n_bytes: int) -> None:
             raise damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
         n_numbers += column.n
         n_taken += column.n * (N_BYTES + column.n_planes)
-    # No number without a byte in the file that it was read from, but for some words about all of it.
+    # Each number took a byte of the file that it was read from, but for a few about the whole file.
     if n_numbers > head.source_bytes + _WORDS or n_taken > min(
         _LEAST_BYTES + _MAX_EXPANSION * n_bytes, _MAX_BYTES
     ):

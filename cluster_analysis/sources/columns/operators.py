@@ -134,7 +134,7 @@ def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
 
 
 def _payloads_of(file: Columns, levels: Levels, hccs_bytes: _FloatArray) -> _FloatArray:
-    """Return what operators carried whose links have no entry of their own, NaN for all others."""
+    """Return the bytes of operators whose links have no entry of their own, NaN for all others."""
     payloads = np.full(levels.n_rows, np.nan)
     if file.has("nameless"):
         rows = file.ints("nameless")

@@ -41,7 +41,7 @@ class _Rows:
         levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys, is_p2p, n_rows, files = np.ascontiguousarray(levels.T)
         steps = [numbers.parse_step(key) for key in texts(given["step_names"]).to_pylist()]
-        #: Whether every key is a step, which Python says of it otherwise.
+        #: Whether every key is a step; if not, Python reports it.
         self.are_steps = None not in steps
         self.steps = np.repeat(np.array([step or 0 for step in steps], np.int64)[keys], n_rows)
         self.is_p2p = np.repeat(is_p2p != 0, n_rows)

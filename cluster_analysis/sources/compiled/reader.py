@@ -1,7 +1,7 @@
 """Which reader of the communication files works here: the compiled one, or Python alone.
 
-The compiled one (the C files here) reads files of the plain form that profilers write, and hands every
-other one over to Python: both give the same tables. It is there where it could be built.
+The compiled one (the C files here) reads files of the plain form that profilers write, and hands every other
+one over to Python: both give the same tables. It is missing where it could not be built.
 """
 
 from __future__ import annotations

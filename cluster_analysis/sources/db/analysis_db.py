@@ -111,9 +111,9 @@ def _operators(database: Database, remark: Remark) -> _Operators:
 
 
 def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
-    """Return the operators, and which `(name, group, step)` are several of them: what each carried is null.
+    """Return the operators, and which `(name, group, step)` several share: their bytes are null.
 
-    Carried bytes lie in another table, by these three.
+    Bytes lie in another table, by these three.
     """
     keys = cells.rows_of(operators.texts[name] for name in _KEYS)
     repeated = frozenset(key for key, n in Counter(keys).items() if n > 1)
@@ -126,7 +126,7 @@ def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozen
 
 
 def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
-    """Return the step in which each operator starts; None where the tables say it themselves, or nobody does.
+    """Return the step in which each operator starts; None if the tables name steps, or no table does.
 
     An operator whose name is there more than once is in none: only its own row has a start.
     """

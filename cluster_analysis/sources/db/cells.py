@@ -94,7 +94,7 @@ def steps(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
 
 
 def plain_steps(texts: pa.DictionaryArray) -> pa.Array:
-    """Return the same, and count nothing."""
+    """Return step numbers as `steps` does, without counting cells that are none."""
     known = pa.array([*map(numbers.parse_step, texts.dictionary.to_pylist()), 0], pa.int64())
     return known.take(pc.fill_null(texts.indices, len(texts.dictionary)))
 

@@ -1,10 +1,10 @@
 """Figures of a capture as a whole that databases hold: clock, repeated operators, time in the data loader,
 and what the hardware counted of links: network cards, and ports of HCCS, UB and SIO.
 
-NETDEV_STATS holds what came since the sample before (msprof subtracts), so it is summed. Of ROCE and NIC
-nobody says whether they count on, so the largest sample is taken: as many there were at least. Of bandwidths
-the largest sample shows what a port can do; the mean would show how busy it was. These tables were made after
-msprof's, not seen for real.
+NETDEV_STATS holds what came since the sample before (msprof subtracts), so it is summed. For ROCE and NIC it
+is not known whether they accumulate, so the largest sample is taken: a lower bound. Of bandwidths the largest
+sample shows what a port can do; the mean would show how busy it was. These tables were made after msprof's,
+not seen for real.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Database:
         wanted: Wanted | None = None,
     ) -> None:
         """Take a file, which SQLite opens when it is first needed, or what is open already."""
-        #: How much lies in its write-ahead log that nobody has written into it.
+        #: Bytes in its write-ahead log that were not written into it.
         self.log_bytes = log_bytes
         self._path = path
         self._connected = connection
@@ -119,7 +119,7 @@ class Database:
                 return
 
     def _require_looked_for(self, table: str, columns: Sequence[str]) -> None:
-        """Refuse to call something absent that the host that made these columns never looked for."""
+        """Raise if the host that made these columns never looked for this: it may not be absent."""
         if self._wanted is None:
             return
         wanted = self._wanted.get(table.casefold(), ())
@@ -136,7 +136,7 @@ class Database:
         return self._whole(table, columns, TextColumn)
 
     def numbers(self, table: str, *columns: str) -> dict[str, Numbers]:
-        """Return the same as numbers (N,)."""
+        """Return those columns that the table has, as numbers (N,)."""
         return self._whole(table, columns, NumberColumn)
 
     def _whole(self, table: str, columns: Sequence[str], kind: Callable[[], Column[_T]]) -> dict[str, _T]:

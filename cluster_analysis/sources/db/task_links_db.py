@@ -30,7 +30,8 @@ _OF_TASKS = ("globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size
 _OF_OPERATORS = ("opId", "opName", "groupName", "startNs")
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
 _WHOLE = ("o.startNs", "o.opId", "i.srcRank", "i.dstRank")
-#: A message has several tasks; who it is between is the same. A task without a peer names itself, or no rank.
+#: A message has several tasks, all between the same two ranks. A task without a peer names itself, or no
+#: rank.
 _PEERS = (
     f"SELECT DISTINCT {', '.join(_WHOLE)}, n.value, g.value FROM {OPERATOR} AS o "
     f"JOIN {_INFO} AS i ON i.opId = o.opId JOIN {_STRINGS} AS n ON n.id = o.opName "

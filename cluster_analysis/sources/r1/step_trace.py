@@ -52,7 +52,7 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
 def _read_text(path: Path, remark: Remark) -> pa.Table:
     """Return the lines as text. A last one without its end is taken where its parts still add up.
 
-    Only where it ends with one of these parts: of a column behind them nobody knows whether it was cut.
+    Only if it ends with one of these parts: a column behind them may have been cut.
     """
     text = read_all_columns(path, remark, keep_last=True)
     if read_bytes(path).endswith((b"\n", b"\r")):

@@ -46,7 +46,7 @@ def read_columns(
 def read_files(
     files: Sequence[FileOfRank], wanted: Iterable[str], needed: Iterable[str], remark: Remark
 ) -> tuple[pa.Table, npt.NDArray[np.int32]]:
-    """Return the same of the files of one or more ranks, and the rank of each row (N,).
+    """Return these columns of the files of one or more ranks, and the rank of each row (N,).
 
     Raises:
         BadFileError: see `read_columns`.

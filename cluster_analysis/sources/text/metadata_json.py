@@ -117,7 +117,7 @@ def _members(content: bytes, document: _Metadata) -> list[_Members]:
 
 @lru_cache(_MOST_SHARED)
 def _ranks_of(text: bytes) -> _Members:
-    """Return the same of a list; the ranks of a job list the same ones, which are held once."""
+    """Return this of a list; the ranks of a job list the same ones, which are held once."""
     ranks = tuple(map(Rank, _RANKS.decode(text)))
     return ranks, (min(ranks), max(ranks)) if ranks else ()
 
