@@ -1,4 +1,4 @@
-"""Who is to be acted on: what the fleet knows, and the alarms of one run."""
+"""Devices and hosts to act on, from the fleet or the alarms of one run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cases_of_fleet(fleet: Fleet) -> list[Case]:
 
 
 def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
-    """Return whom the alarms of a run name; those that the fleet knows to be slow are confirmed.
+    """Return the devices and hosts of a run's alarms; those that the fleet knows to be slow are confirmed.
 
     Hosts that the run calls by hashes have the names that the fleet knows.
     """
@@ -60,7 +60,7 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
 
 
 def why_nobody(run: Path | None, fleet: Fleet | None) -> Phrase | None:
-    """Return why it cannot be told whom to act on, where there is no case; None where that is nobody."""
+    """Return why the cases are unknown, if there is none; None if there is nothing to act on."""
     if run is not None:
         return of_act("unjudged") if record_of(run).verdict == "unknown" else None
     return of_fleet("empty") if fleet is not None and not fleet.runs() else None

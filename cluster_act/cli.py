@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         return _probe(arguments)
     if not arguments.db and arguments.run and not arguments.apply:
         return _act(arguments, None)
-    # Only what writes the log makes a database: one of a mistyped name would know nobody.
+    # Only a call that writes the log makes a database: one of a mistyped name would be empty.
     with open_fleet(arguments.db, must_exist=not (arguments.run and arguments.apply)) as fleet:
         if arguments.log:
             empty = f"{of_act('empty_log').of(language_of(arguments.lang))}\n"
@@ -98,7 +98,7 @@ def _described(one: Planned, way: Way, theirs: Case) -> Phrase:
 
 
 def _apply(case: Case, name: str, act: Callable[[], str], fleet: Fleet, language: Language) -> bool:
-    """Write down what is intended, do it, write down how it went; what nobody knows stays an intention."""
+    """Write down the intention, act, write down the outcome; an unknown one leaves the intention."""
     number = fleet.note_action(
         at_s=time.time(), way=name, node=case.node, unit=case.unit, reason=case.evidence.en,
         token=case.token, state="intended", devices=json.dumps(case.devices),
@@ -151,7 +151,7 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _case_of(action: dict[str, Any]) -> Case:
-    """Return what was acted on, as the log tells: the fleet may know its devices no more."""
+    """Return the case of a logged action: the fleet may have forgotten its devices."""
     reason = str(action["reason"])
     return Case(
         action["unit"], reason.partition(":")[0], action["node"], device_number(reason),

@@ -1,4 +1,4 @@
-"""What is done about cases, and what is not: pure."""
+"""Decides which cases are acted on, and why others are not. Pure."""
 
 from __future__ import annotations
 

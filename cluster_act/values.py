@@ -1,4 +1,4 @@
-"""The values of cluster-act: who is to be acted on, what is to be done, and how it went."""
+"""The values of cluster-act: cases, plans, and errors of actions."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Planned:
 
 
 class RefusedError(ClusterError):
-    """What was to be done cannot be, or must not be now; nothing was changed."""
+    """An action cannot be done, or must not be done now; nothing was changed."""
 
 
 class UncertainError(ClusterError):
-    """What was to be done was begun, and nobody knows whether it was done: it did not say how it ended."""
+    """An action was begun and did not say how it ended: it may or may not have been done."""
 
 
 class Way(Protocol):

@@ -74,7 +74,7 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
     ]  # fmt: skip
     reported = set()
     for story in status.stories:
-        # What a unit cost is told once, whatever is told of it.
+        # The cost of a unit is told once, in however many metrics it is slow.
         is_first = story.hours_lost and story.key not in reported
         reported.add(story.key)
         lost = of_fleet("cost", hours=story.hours_lost).of(language) if is_first else ""

@@ -1,4 +1,4 @@
-"""The fleet's memory as a file of JSON lines, for another site: nobody's names, unless they are asked for."""
+"""The fleet's runs as a file of JSON lines, for another site: without names, unless they are asked for."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ _HASH = re.compile(r"host-[0-9a-f]{8}")
 class Known:
     """A device or a host as the fleet knows it.
 
-    `key` stays the same as long as the thing does; `place` is where it sits, which what replaces it shares.
-    `physical` is the number that its driver has for a device; None where unknown.
+    `key` stays the same as long as the unit does; `place` is where it sits, and its replacement sits there,
+    too. `physical` is the number that its driver has for a device; None where unknown.
     """
 
     key: str
@@ -93,7 +93,7 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
 
 
 def is_hash(name: str) -> bool:
-    """Whether a host is called by a hash of its address, since nobody said its name."""
+    """Whether a host is called by a hash of its address, because its name is not known."""
     return _HASH.fullmatch(name) is not None
 
 

@@ -35,7 +35,7 @@ def _lines(status: Status) -> Iterator[str]:
         yield f"{PREFIX}{name} {value:.12g}"
     units = [(one, {"key": one.key, "unit": one.name, "host": one.host}) for one in slow]
     stories = [(one, {**labels, "metric": one.metric, "state": one.state}) for one, labels in units]
-    # What a unit cost is written once, in however many metrics it is slow.
+    # The cost of a unit is written once, in however many metrics it is slow.
     once = {one.key: (one, labels) for one, labels in units}.values()
     of_one = {
         "slow_ratio": [(one.level, labels) for one, labels in stories],

@@ -17,8 +17,8 @@ from cluster_fleet.run_record import fingerprint, units_of
 from cluster_fleet.status import status_of
 from cluster_fleet.story import Story
 
-#: A device that was healthy turns slow in one of so many jobs; one that was slow is repaired, unseen, in one
-#: of twenty; one that is slow intermittently, in one of four.
+#: Probabilities per job: that a healthy device turns slow, that a slow one stays slow (no unseen repair), and
+#: that an intermittently slow one is slow.
 _TURNS_SLOW, _STAYS_SLOW, _NOW_AND_THEN = 0.001, 0.95, 0.25
 _PROBED = {CONFIRMED: _STAYS_SLOW, CLEARED: _TURNS_SLOW}
 #: Both ends of an interval that holds the truth in 95 % are as many standard errors apart.

@@ -130,7 +130,7 @@ def _key(by_rank: Mapping[int, Known], rank: int) -> str:
 
 
 def fingerprint(captured: str | None, by_rank: Mapping[int, Known], steps: pa.Table) -> str:
-    """The same capture gives the same, whoever analyses it: by time, steps, devices, recorded times."""
+    """Return a mark of a capture, the same in each analysis: by time, steps, devices, recorded times."""
     recorded_us = np.nan_to_num(_floats(steps["computing_us"]))
     content = (
         captured,

@@ -49,7 +49,7 @@ class Status:
 
 @dataclass(frozen=True)
 class _Beside:
-    """What is known of units (by number) beside how slow they are.
+    """Facts on units (by number) besides how slow they are.
 
     `hours` are the device-hours that findings which name them have cost, `n_month` in how many runs of the
     newest month. `found` is what a probe found, `clock` how much lower theirs is, `counters` those that count
@@ -65,7 +65,7 @@ class _Beside:
     replaced_s: Mapping[int, float]
 
     def story(self, judged: Judged, at: int, number: int, history: History) -> Story:
-        """What is said of a unit, which has a place among those that are judged."""
+        """The story of a unit, by its place among those that are judged."""
         unit, course, metric = self.units[number], judged.course, history.metric
         is_log = metric.partition(":")[0] in ("compute", "link")
         level, low, high = (

@@ -1,4 +1,4 @@
-"""What is known of one unit in one metric, and how it is said."""
+"""The history of one unit in one metric, and its sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks options when a job is submitted: their mistakes would show only after its end."""
+"""Checks options when a job is submitted: later, mistakes would only show after its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cluster_run.errors import UsageError
 
 
 def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, has_nodes: bool) -> None:
-    """Check what the commands below would refuse.
+    """Check for options that the commands below would refuse.
 
     Args:
         options: how jobs will be followed.

@@ -1,7 +1,7 @@
 """Command line, environment and user of the hook's processes.
 
 A job's work directory is its user's: no module may be taken from it. Its process is its user's: no secret may
-reach it, and its data are read with its user's rights: never with root's, unless the job is root's.
+reach it. Its data are read with its user's rights, never with root's, unless the job is root's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def refuse_as_root(uid: int | None) -> None:
     """Refuse to read another user's job's data as root, who could be led by them to files of root's.
 
     Args:
-        uid: whose files they are; None where nobody knows.
+        uid: whose files they are; None if unknown.
 
     Raises:
         InputError: we are root, and they are not root's.

@@ -1,4 +1,4 @@
-"""A job, what it asked of the hook with its comment, and both as text that travels."""
+"""A job, its request to the hook (its comment), and both as text that travels."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class ReportedJob:
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
-    in seconds since 1970; None where nobody knows. For a requeued job they are the last run's.
-    `uid` is whose data it wrote, None where nobody knows.
+    in seconds since 1970; None if unknown. For a requeued job they are the last run's. `uid` is the owner of
+    the data that it wrote, None if unknown.
     """
 
     job: str
@@ -145,7 +145,7 @@ def _tokens(job: ReportedJob) -> list[str]:
 
 
 def _is_own(pattern: str, *, is_task: bool) -> bool:
-    """Whether no other job's name for its directory is the same; all tasks of a job array share `%A`."""
+    """Whether no other job has this name for its directory; all tasks of a job array share `%A`."""
     return "%j" in pattern or ("%A" in pattern and (not is_task or "%a" in pattern))
 
 

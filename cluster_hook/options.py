@@ -17,7 +17,7 @@ from cluster_run.findings import FAILING
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
 _HOUR_S = 3600.0
-#: Of what `--lang` is the language.
+#: What `--lang` is the language of.
 LANGUAGE = " of messages and of the line in the job's log"
 LANGUAGE_OF_TEXT = ", not of JSON"
 

@@ -1,6 +1,7 @@
 """One capture of a job that was found: the common start, sending, verifying, and cancelling.
 
-It is taken back where it has not begun: by `cancel` if we go on, by the hosts' own programs if we are gone.
+A capture that has not begun is taken back: by `cancel` if we go on, by the hosts' own programs if we are
+gone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LATE_S = 1.0
 async def capture(
     prepared: Prepared, options: LiveOptions, say: Say, level: str, ranks: frozenset[int] | None = None
 ) -> Captured:
-    """Capture the same steps on all hosts that are in, and return what is there when it is parsed.
+    """Capture the same steps on all hosts that take part, and return the parsed captures.
 
     Raises:
         NotCapturedError: too few hosts took it; it was taken back on the others.

@@ -80,7 +80,7 @@ def _clocks_s(run: Path) -> Mapping[HostId, float] | None:
     try:
         capture = discover(run)
     except InputError:
-        return None  # who analyses it says why
+        return None  # the analysis says why
     calls = [
         part.load().collectives.select(_COLUMNS)
         for batch in batches_by_bytes(capture.sources, 1)

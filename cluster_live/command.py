@@ -1,4 +1,4 @@
-"""`cluster-collect --live N`: what was asked for, and what is said of it."""
+"""`cluster-collect --live N`: from the request to the texts of the result."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def document(result: Taken, names: Mapping[HostId, str]) -> Mapping[str, object]
 
 
 def described(captured: Captured, names: Mapping[HostId, str], language: Language) -> str:
-    """Return what a capture was, for people: the steps, the hosts, who is missing and why."""
+    """Return the text on a capture: the steps, the hosts, which ones are missing and why."""
     n_all = len(captured.hosts) + len(captured.lost)
     lines = [
         f"captured steps {captured.steps[0]}–{captured.steps[-1]} on {len(captured.hosts)} of {n_all} hosts: "

@@ -50,9 +50,9 @@ class Pace:
 def pace_of(points: Sequence[Point], poll_s: float) -> Pace:
     """Return the pace of a host from at least two points at different steps.
 
-    The shortest mean step counts, of all time since the first point and of each span between two points:
-    who is taken for faster than it is starts later, and whoever is taken for slower starts too late. Spans of
-    less than a second say more of how late a line was written than of a step.
+    The shortest mean step counts, of all time since the first point and of each span between two points. A
+    host that is taken for faster than it is starts later; one that is taken for slower starts too late. Spans
+    of less than a second say more of how late a line was written than of a step.
 
     Raises:
         ValueError: fewer than two steps were seen.
@@ -73,7 +73,7 @@ def pace_of(points: Sequence[Point], poll_s: float) -> Pace:
 
 @dataclass(frozen=True)
 class Start:
-    """The common start, and who is not where the others are.
+    """The common start, and the hosts that are at other steps.
 
     Every host hears of it within `hear_s`, and it comes after about `wait_s`, both counted from the choice.
     """

@@ -1,4 +1,4 @@
-"""From a start that all hosts took to files: the end on each, parsing, and whether steps are the same."""
+"""After the common start: the end on each host, parsing, and whether all captured the same steps."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def parsed(
     options: LiveOptions,
     began: Mapping[HostId, float | None],
 ) -> Mapping[HostId, Sequence[Found]]:
-    """Have the captures of every host parsed, by who was chosen for it; hosts without are lost.
+    """Have the captures of every host parsed, by the chosen parser; hosts without captures are lost.
 
     Only captures of this request count: those that were made since it began.
     """

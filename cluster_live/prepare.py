@@ -76,7 +76,7 @@ async def found(sessions: Sessions, specs: Mapping[HostId, HostSpec], options: L
 
 
 def _notes(targets: Mapping[HostId, Target]) -> tuple[str, ...]:
-    """Return what is to be said of ranks that the job has and no host here."""
+    """Return the notes on ranks of the job that are on no host here."""
     processes = [one for target in targets.values() for one in target.ranks]
     n_ranks = max((one.n_ranks for one in processes if one.n_ranks is not None), default=0)
     absent = set(range(n_ranks)) - {one.rank for one in processes}
@@ -92,7 +92,7 @@ def _base(target: Target, spec: HostSpec, options: LiveOptions) -> str:
 
 
 async def held(prepared: Prepared) -> None:
-    """Take the locks, and see that nobody else waits for a capture.
+    """Take the locks, and check that no other capture is waiting.
 
     Raises:
         NotCapturedError: too few hosts are left.

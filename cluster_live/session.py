@@ -207,7 +207,7 @@ async def opened(spec: HostSpec, dial: Dial, deadline_s: float) -> AsyncIterator
 
 
 async def to_its_end(work: asyncio.Future[Any]) -> None:
-    """Wait for what must not be left half done, even if who waits is cancelled meanwhile."""
+    """Wait for work that must not be left half done, even if the caller is cancelled meanwhile."""
     is_cancelled = False
     while not work.done():
         try:

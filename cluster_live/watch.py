@@ -32,7 +32,7 @@ MOST_SHARE = 0.01
 #: One line a round, beside the run directories.
 RECORD_NAME = "live.jsonl"
 _RUN_PREFIX = "live-"
-#: Messages that nobody took yet.
+#: Messages that were not taken yet.
 _BACKLOG = ".untold"
 
 
@@ -81,7 +81,7 @@ def watch(
 
     Raises:
         InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
-        UsageError: nobody could be notified as asked for.
+        UsageError: the notifications that were asked for cannot be sent.
     """
     options = _tell_options(live)
     every_s = live.every_s or 0.0
@@ -176,7 +176,7 @@ def news_of(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _is_news(before: tuple[str, ...] | None, look: Round) -> bool:
-    """Whether somebody should hear: of the first look only what is wrong, of later ones every change."""
+    """Whether to send a message: for the first round only if something is wrong, later for every change."""
     return look.key != before if before is not None else look.key[0] != "healthy"
 
 
@@ -194,7 +194,7 @@ def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Cal
 
 
 def _last_key(base: Path) -> tuple[str, ...] | None:
-    """Return what the last round said, of this process or of one before it; None where there was none."""
+    """Return the key of the last round, of this process or of one before it; None without any."""
     try:
         lines = (base / RECORD_NAME).read_text().splitlines()
         return tuple(map(str, json_of(lines[-1])["key"]))

@@ -2,8 +2,8 @@
 
 This is the reference reader: hosts run it, and so does the analysis, where there is no compiled reader or a
 file is not of the plain form. Those columns that a host sends lack some: of an operator's times only the
-elapsed one comes, and of the others the sums by step and group, because noise is what columns consist of.
-Where operators lie in the text is of use where the text is.
+elapsed one comes, and the sums of the others by step and group, because columns of all would be mostly noise.
+Places of operators in the text are only of use beside the text.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Rows:
         return found if 0 <= found <= _MAX_NS else NO_START
 
     def finish(self, tell: Callable[..., None]) -> None:
-        """Take numbers for what they are, and sum the packets.
+        """Turn the collected values into numbers, and sum the packets.
 
         Raises:
             DamagedError: something in the place of a number is none.

@@ -1,4 +1,4 @@
-"""Which rows of a profiler database the analysis asks for, as SQL; of all other tables it asks for all.
+"""The rows of a profiler database that the analysis asks for, as SQL; other tables are taken whole.
 
 | table | rows |
 | --- | --- |

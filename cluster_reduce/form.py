@@ -32,7 +32,7 @@ from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 #: Those of links inside a host, whose sum SDMA is, where they have entries of their own.
 OF_HOST = ("HCCS", "PCIE", "SIO")
-#: Times of operators of which hosts send sums alone.
+#: Times of operators of which hosts only send sums.
 SUMMED = ("transit", "wait", "synchronization", "idle")
 SCHEMA = "cluster-columns/4"
 #: Suffix of a file whose columns lie in its place.
@@ -40,7 +40,7 @@ SUFFIX = ".columns"
 #: Suffix in transit where the columns only say that the host had no time or memory.
 UNREAD_SUFFIX = ".unread"
 
-#: First words of the reader where it works; otherwise UNFIT and the reason.
+#: First words of the reader if it works; otherwise UNFIT and the reason.
 READY, UNFIT = b"columns 1\n", b"unfit "
 #: Prefix on standard error of a file that comes whole for lack of time or memory.
 OVER_LIMITS = b"over limits: ./"

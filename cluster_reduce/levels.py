@@ -46,7 +46,7 @@ class Levels:
 
     Args:
         content: the file.
-        tell: takes facts, each a kind and values, about a file of which the rest counts.
+        tell: takes facts, each a kind and values, about parts of a file; the rest counts.
     """
 
     def __init__(self, content: bytes, tell: Callable[..., None]) -> None:

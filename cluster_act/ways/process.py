@@ -65,7 +65,7 @@ def asked_about_node(argv: Sequence[str]) -> str:
     """Ask about a node, and return the answer.
 
     Raises:
-        RefusedError: as by `run`; of a node that nobody knows it says where its name is given.
+        RefusedError: as by `run`; for an unknown node it says where its name is given.
     """
     try:
         return run(argv, changes=False)

@@ -1,4 +1,4 @@
-"""What runs say of units, as arrays: how far each run scatters, which units are slow since when.
+"""Evidence of runs on units, as arrays: how far each run scatters, which units are slow since when.
 
 All arrays are (T, U): T runs in the order of time, U units (devices, or hosts); NaN where a unit was not in a
 run. Values are how much slower a unit was than its peers in that run (logarithms, or shares of a step), with
@@ -133,7 +133,8 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
     n_units = values.shape[1]
     hit = float(np.log(_INTERMITTENT_SHARE / _ACCIDENTS))
     miss = float(np.log((1 - _INTERMITTENT_SHARE) / (1 - _ACCIDENTS)))
-    # Evidence that a unit is not what it is taken for: slow while it is healthy, healthy while it is slow.
+    # Evidence against a unit's present state: of a healthy one that it is slow, of a slow one that it is
+    # healthy.
     evidence, often = np.zeros((2, n_units))
     begin, seen, episodes = np.zeros((3, n_units), np.int64)
     onset, repaired, first = np.full((3, n_units), -1, np.int64)
@@ -147,7 +148,7 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
         often = np.maximum(often, 0) + np.where(here, np.where(is_hit, hit, miss), 0)
         seen += here
         first = np.where(here & (first < 0), run, first)
-        # It begins anew wherever it speaks for nothing.
+        # It begins anew wherever there is no evidence.
         begin = np.where(here & (evidence <= 0), run, begin)
         evidence = np.maximum(evidence, 0) + np.where(is_slow, -gain, gain)
         # e-BH by turns: as many as are named already share the allowance for mistakes.

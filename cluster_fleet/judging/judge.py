@@ -1,7 +1,7 @@
 """Judges each unit of a fleet by the measurements of its runs. Pure: arrays in, arrays out.
 
-A device is compared with its peers in each run, and across runs with zero. What all devices of a host share
-is the host's: it is judged as a unit of its own, and its slow times are taken from its devices.
+A device is compared with its peers in each run, and across runs with zero. The part that all devices of a
+host share is the host's: it is judged as a unit of its own, and its slow times are taken from its devices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cluster_fleet.judging.evidence import (
 from cluster_fleet.judging.shrink import shrunk
 
 State = Literal["slow", "intermittent", "repaired", "healthy", "unknown"]
-#: What is slow and what is not, by metric: logarithms of times, or shares of a step.
+#: Sizes that are slow, and that are healthy, by metric: logarithms of times, or shares of a step.
 EFFECTS = {
     "compute": Effect(0.01, 0.04),
     "link": Effect(0.10, 0.40),
@@ -33,7 +33,7 @@ EFFECTS = {
 
 
 def effect_of(metric: str) -> Effect | None:
-    """Return what is slow in a metric; None for one that explains and accuses nobody."""
+    """Return the effect of a metric; None for one that only explains."""
     return EFFECTS.get(metric.partition(":")[0])
 
 
@@ -65,7 +65,7 @@ class Judged:
             return "intermittent"
         if self.course.n_runs[unit] < FEWEST_RUNS:
             return "unknown"
-        # What lies clearly between is neither: more runs will say.
+        # A level clearly between is neither: more runs will tell.
         if self.low[unit] > self.effect.healthy:
             return "unknown"
         return "repaired" if self.course.repaired[unit] >= 0 else "healthy"
@@ -127,7 +127,7 @@ def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
 
 
 def _candidates(of_units: Judged, host: IntArray, effect: Effect) -> IntArray:
-    """Hosts of which half of the devices have been slow, or may be: the others share nothing."""
+    """Hosts half of whose devices have been slow, or may be: only these may share a cause."""
     known = (host >= 0) & np.isfinite(of_units.level)
     may_be = known & ((of_units.course.n_episodes > 0) | (of_units.level > effect.healthy))
     n = np.bincount(host[known])

@@ -8,7 +8,7 @@ from typing import Any
 
 #: What the log calls a probe, and what it may have found.
 PROBE, CONFIRMED, CLEARED, OPEN = "probe", "slow", "not slow", "open"
-#: What a probe found counts for as many seconds; then jobs have shown more.
+#: A probe counts for this many seconds; later, jobs have shown more.
 COUNTS_S = 7 * 86400.0
 _DEVICE = re.compile(r"device (\d+) of ")
 

@@ -1,4 +1,4 @@
-"""Which captures below a directory a job wrote, those that began while it ran, and whether they are parsed.
+"""Which captures below a directory are a job's (those that began while it ran), and whether they are parsed.
 
 Jobs that run one after the other often write to one directory. Files there at the end of a job may be the
 previous job's, or already the next one's.
@@ -34,7 +34,7 @@ class Survey:
 
 
 def captures_of(job: ReportedJob, root: Path, mirror: Path, wording: Wording = OF_SLURM) -> Path:
-    """Return where the captures below `root` are that are the job's, and nobody else's.
+    """Return the directory that holds the job's captures below `root`, and no others.
 
     That is `root` itself, unless others lie below it too: then `mirror`, a tree of links to all but those.
 
@@ -76,7 +76,7 @@ def survey_captures(job: ReportedJob, root: Path) -> Survey:
 
 
 def _ran_at(job: ReportedJob, at_s: float) -> bool:
-    """Whether a capture that began then can be the job's; none can, where nobody knows when the job began."""
+    """Whether a capture that began then can be the job's; none can if it is unknown when the job began."""
     # Slurm cuts times to whole seconds.
     return job.began_s is not None and (
         job.began_s <= at_s and (job.ended_s is None or at_s < job.ended_s + 1)
@@ -163,7 +163,7 @@ _LOOK_S = 2.0
 def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
     """Wait for the captures below `root` that are being parsed, `patience_s` seconds at most.
 
-    One that has its mark says that this version of the profiler leaves it; then those without it, whose
+    If one capture has its mark, this version of the profiler leaves marks; then captures without it, whose
     files still change, are waited for. If one is never parsed to its end, the analysis says what is missing.
     """
     # Late: it brings msgspec, and `--help` needs the standard library alone.

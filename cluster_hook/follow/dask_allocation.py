@@ -49,7 +49,7 @@ def dask_in_allocation(shared: Path, interface: str) -> Iterator[tuple[str, ...]
 
     Args:
         shared: a directory that all nodes see; a directory of our own is made in it for the certificates.
-        interface: the network interface to use, like `ib0`; empty for that by which the nodes reach this one.
+        interface: the network interface to use, like `ib0`; empty for the one by which the nodes reach this.
 
     Raises:
         AllocationError: we are in no allocation, or the scheduler does not start.

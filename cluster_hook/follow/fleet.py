@@ -1,4 +1,4 @@
-"""Has the fleet remember a run that was analysed, where a database is named. It costs the job nothing."""
+"""Adds an analysed run to the fleet, if a database is named. It costs the job nothing."""
 
 from __future__ import annotations
 

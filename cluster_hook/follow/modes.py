@@ -1,4 +1,4 @@
-"""Who may read the results of a job: nobody who may not read its profile."""
+"""Who may read the results of a job: only those who may read its profile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_wider_than(profile: Path, results: Path) -> Iterator[None]:
         narrow |= 0o007 if any(not one.stat().st_mode & 0o001 for one in profile.resolve().parents) else 0
         narrow |= 0o070 if status.st_gid != _group_below(results) else 0
     except OSError:
-        # Not seen from here: only its user is known to be allowed.
+        # Not visible from here: only its user surely has the right.
         narrow = 0o077
     before = os.umask(0o077)
     os.umask(before | (narrow & 0o077))

@@ -45,8 +45,8 @@ _COLLECTING_SHARE = 0.9
 class FollowOptions:
     """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's, `what` is cluster-collect's.
 
-    `keep_raw` are ranks whose files are fetched whole, or `suspects`, which the findings tell: those after
-    the analysis. `collect_more` are further options of cluster-collect.
+    `keep_raw` are ranks whose files are fetched whole, or `suspects`: those of the findings, after the
+    analysis. `collect_more` are further options of cluster-collect.
 
     With the scheduler `srun` Dask runs on the nodes of the post-job and talks over `dask_interface`.
     `deadline_s` is what each process may take: collecting, analysing, fetching suspects.
@@ -66,7 +66,7 @@ class FollowOptions:
 
     @property
     def collects_otherwise(self) -> bool:
-        """Whether anything is said of collecting."""
+        """Whether any option of collecting is set."""
         return bool(self.collect_more or self.keep_raw or self.what != FollowOptions.what)
 
 
@@ -92,8 +92,8 @@ def plan_run(job: ReportedJob, request: ProfileRequest, defaults: HostDefaults) 
     into it.
 
     Raises:
-        UsageError: what the job names as rank table is none.
-        InputError: the rank table cannot be read, or nobody knows the job's nodes.
+        UsageError: the file that the job names as rank table is none.
+        InputError: the rank table cannot be read, or the job's nodes are unknown.
     """
     shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
     table = read_rank_table(request.rank_table) if request.rank_table else None
@@ -153,14 +153,14 @@ def follow(job: ReportedJob, request: ProfileRequest, options: FollowOptions) ->
     results: Path | None = None
     names = HostNames([], job.nodes or ())
     try:
-        # Here, because nothing that reads a job's data gets past it.
+        # Here, because everything that reads a job's data passes here.
         refuse_as_root(job.uid)
         plan = plan_run(job, request, options.host_defaults or {})
         results, names = plan.results, plan.names
         with no_wider_than(readable_at(job, request), results):
             outcome = _carry_out(job, request, plan, options)
     except NoProfileError as error:
-        # The results there are, if any, are another job's.
+        # Results that are there already are another job's.
         outcome = failed(job, None, str(error))
     except (ClusterError, OSError) as error:
         outcome = failed(job, results, in_words(error), is_permanent=isinstance(error, UsageError))
@@ -256,7 +256,7 @@ def _analyse(job: ReportedJob, plan: RunPlan, options: FollowOptions) -> Command
         with dask_in_allocation(job.work_dir, options.dask_interface) as where:
             return _analyse_with(plan, options, where)
     except AllocationError as error:
-        # Slower is better than not at all.
+        # A slower analysis is better than none.
         print(f"cluster-hook: {error}; analysing on this node alone", file=sys.stderr)
         return _analyse_with(plan, options, ())
 
@@ -280,7 +280,7 @@ def _analyse_with(plan: RunPlan, options: FollowOptions, where: tuple[str, ...])
 
 
 def _rewriting(plan: RunPlan, options: FollowOptions) -> Callable[[str], str]:
-    """Return what makes of a line of a command what the log may hold."""
+    """Return the function that turns a command's line into what the log may hold."""
     return str if options.shows_addresses else plan.names.hidden
 
 
@@ -305,7 +305,7 @@ def _fetch_suspects(
     job: ReportedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions
 ) -> CommandEnd:
     """Fetch all files of the ranks that the findings name, and of peers to compare them with."""
-    # Of other jobs in the same directory only those that ended before are known to be theirs.
+    # Captures of other jobs in the same directory are known only if they ended before.
     since = [] if request.is_own or job.began_s is None else [f"--since=@{job.began_s:.0f}"]
     findings = plan.results / FINDINGS_NAME
     which = (
@@ -326,7 +326,7 @@ def unattended(deadline_s: float) -> tuple[str, ...]:
 
 
 def _run_collect(arguments: Sequence[str], plan: RunPlan, options: FollowOptions) -> CommandEnd:
-    # It alone knows what the configuration of ssh calls the hosts.
+    # Only it knows the names of hosts in the configuration of ssh.
     hiding = [] if options.shows_addresses else ["--hide-addresses"]
     return run_command(
         our_command("cluster_collect", *unattended(options.deadline_s), *arguments, *hiding),

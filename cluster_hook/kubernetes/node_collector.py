@@ -37,14 +37,14 @@ class CollectorOptions:
 
 
 def collect_asked(options: CollectorOptions, report: Callable[[str, str], None]) -> None:
-    """Do all that is asked of this node and not done yet; a failure is written down and costs its part.
+    """Do all open requests to this node; a failure is written down and costs its part.
 
     `report` gets the name of each request as it ends, and why it failed, empty where it did not.
 
     Raises:
         OSError: the exchange cannot be read.
     """
-    options.exchange.stat()  # one that is not mounted is none in which nothing is asked
+    options.exchange.stat()  # a directory that is not mounted is not one without requests
     for asked, request in requests(options.exchange):
         part = asked / options.node
         if options.node not in request.nodes or read_ended(part) is not None:

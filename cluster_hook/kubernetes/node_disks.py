@@ -1,4 +1,5 @@
-"""Data on the nodes' own disks: asks the collectors of a job's nodes, makes one run directory of their parts.
+"""Data on the nodes' own disks: asks the collectors of a job's nodes, and makes one run directory of the
+parts.
 
 Which nodes a job ran on is known from its pods, which may go soon after it; so the sweep remembers them.
 """
@@ -87,7 +88,7 @@ def _nodes(work_dir: Path) -> dict[str, str]:
 def wait_for_nodes(
     job: TrainingJob, exchange: Path | None, work_dir: Path, now_s: float, patience_s: float
 ) -> str:
-    """Ask the nodes' collectors, once; return what is waited for, empty where it is nothing."""
+    """Ask the nodes' collectors, once; return what is still awaited, empty if nothing is."""
     asked, nodes = asked_directory(job, exchange), _nodes(work_dir)
     if asked is None or not nodes:
         return ""
@@ -110,7 +111,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
     Return it, and what nodes that gave something could not give.
 
     Raises:
-        InputError: there are no collectors, or nobody knows the job's nodes.
+        InputError: there are no collectors, or the job's nodes are unknown.
         OSError: it cannot be written.
     """
     if PROFILE_DIR in job.annotations:

@@ -37,8 +37,8 @@ class NodeRequest:
     """Request to collect `directory`, below the directory of their node that collectors mount.
 
     `nodes` gives each node's address, empty where it is not known. Captures that were written before
-    `began_s` are not the job's; None where nobody knows. Times are seconds since 1970. With `suspects_for`,
-    where the job's results lie, only the ranks that the findings beside the request name are wanted, whole.
+    `began_s` are not the job's; None if unknown. Times are seconds since 1970. With `suspects_for`, where the
+    job's results lie, only the ranks that the findings beside the request name are wanted, whole.
     """
 
     nodes: dict[str, str]
@@ -111,7 +111,7 @@ def read_ended(part: Path) -> str | None:
 
 
 def forget(asked: Path) -> None:
-    """Remove a request and all that was collected for it; what cannot be removed now is so later."""
+    """Remove a request and all that was collected for it; a later call removes the rest."""
     # The request first: no collector begins what is being removed.
     with contextlib.suppress(OSError):
         (asked / REQUEST_NAME).unlink()

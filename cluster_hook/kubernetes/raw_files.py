@@ -37,7 +37,7 @@ _SUFFIX = ".raw"
 def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outcome:
     """Ask the collectors, which `asked` has asked before, for the suspects; return the outcome.
 
-    Where the findings name nobody nothing is asked, and where it fails the verdict stands.
+    If no finding names a rank, nothing is asked; if asking fails, the verdict stands.
     """
     request = None if asked is None else read_request(asked)
     names_somebody = outcome.verdict is not None and outcome.verdict.alarms
@@ -57,7 +57,8 @@ def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outco
 def bring_raw(
     exchange: Path | None, results: Path, now_s: float, patience_s: float
 ) -> Iterator[tuple[str, str]]:
-    """Lay what the collectors brought beside the results; one that is silent for so long is given up.
+    """Put what the collectors brought beside the results; a collector that is silent for too long is given
+    up.
 
     Yield where below `results` each job's are, and what is to be said of it.
     """

@@ -56,7 +56,7 @@ def refuse_links_out(top: Path, profiles: Path) -> None:
 
 
 def owner_of(directory: str) -> int | None:
-    """Return whose the data in a directory are, or in the one above it that is there; None for nobody's."""
+    """Return the owner of a directory, or of the nearest existing one above it; None without any."""
     top = Path(directory.partition("%N")[0])
     for one in (top, *top.parents):
         with contextlib.suppress(OSError):

@@ -161,7 +161,7 @@ def _jobs(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
 def _sweep_one(api: ApiClient, job: TrainingJob, options: SweepOptions, end_s: float) -> Swept:
     now_s = time.time()
     if job.n_attempts >= options.n_attempts and not job.is_claimed(now_s):
-        # Its sweeps died without a word, or it would have been given up by one of them.
+        # Its sweeps died without an end, or one of them would have given it up.
         return _conclude(
             api, job, options, failed(_finished(job, options), None, "every sweep died on it"), job.n_attempts
         )
@@ -214,7 +214,7 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
 
 
 def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
-    """Return why not all data can be read; empty where they can, or where nobody has repaired it for long."""
+    """Return why not all data can be read; empty if they can, or if it was not repaired for long."""
     if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_reported(job):
         return ""
     with contextlib.suppress(InputError, OSError):

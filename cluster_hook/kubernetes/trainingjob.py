@@ -127,7 +127,7 @@ class TrainingJob:
         return self.annotations.get(RANK_TABLE_CONFIG_MAP) or f"rings-config-{self.name}"
 
     def is_claimed(self, now_s: float) -> bool:
-        """Whether another sweep works on it; a claim that cannot be read holds for nobody."""
+        """Whether another sweep works on it; a claim that cannot be read does not count."""
         _, until, expires = self.annotations.get(CLAIM, "").rpartition(" until ")
         is_claim = until and expires.isascii() and expires.isdigit() and len(expires) <= 12
         return bool(is_claim) and int(expires) > now_s

@@ -29,7 +29,7 @@ def with_state(job: ReportedJob) -> ReportedJob:
 
     Raises:
         AmbiguousRecordError: Slurm's record of the job may be its user's words.
-        InputError: Slurm does not answer. How the job ended, and whether it runs again, is then not known.
+        InputError: Slurm does not answer. Then it is unknown how the job ended, and whether it runs again.
     """
     try:
         known = {one.job: one for one in read_jobs(job.job)}

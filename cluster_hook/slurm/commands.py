@@ -40,7 +40,7 @@ _RENAME = "no part of a job's name, comment and paths may look like a field of S
 
 
 def _no_answer(end: CommandEnd) -> str:
-    """Return what to do where Slurm did not say what it was asked."""
+    """Return the advice for a question that Slurm did not answer."""
     if end.code == NOT_STARTED:
         return "call it where Slurm's commands are, and in PATH"
     return "see whether slurmctld runs (scontrol ping), and where slurm.conf is (SLURM_CONF)"
@@ -66,7 +66,7 @@ def _called(
 
 
 class ForgottenJobError(InputError):
-    """Slurm answers, and does not know the job any more."""
+    """Slurm answers, but has forgotten the job."""
 
 
 class AmbiguousRecordError(InputError):
@@ -77,7 +77,7 @@ def read_jobs(job: str) -> tuple[ReportedJob, ...]:
     """Return the job as slurmctld knows it; one value for each task of a job array.
 
     Raises:
-        ForgottenJobError: Slurm does not know the job any more.
+        ForgottenJobError: Slurm has forgotten the job.
         AmbiguousRecordError: a name, comment or path in it could speak for other fields.
         InputError: Slurm does not answer.
     """
@@ -275,7 +275,7 @@ def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:
 
 
 def read_configuration() -> dict[str, str]:
-    """Return slurmctld's configuration as it says it; empty values are left out.
+    """Return slurmctld's configuration in its own words; empty values are left out.
 
     Raises:
         InputError: Slurm does not answer.

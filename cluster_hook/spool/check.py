@@ -25,7 +25,7 @@ from cluster_run.errors import InputError
 #: A drain is started every minute.
 _DRAIN_IS_LATE_S = 600.0
 _SHORT_S = 60.0
-#: In whose eyes things are looked at where nobody is named.
+#: The user for whom the spool is checked if none is named.
 _NOBODY = "nobody"
 #: Writes as much as a request with a long node list, as the epilog does.
 _WRITING = 'umask 077; f="$0/.check.$$"; head -c 65536 /dev/zero >"$f"; code=$?; rm -f "$f"; exit $code'
@@ -119,7 +119,7 @@ def _somebody() -> Identity | None:
 
 
 def _workers_start(spool: Spool, user: Identity | None) -> Answer:
-    """Say whether what the drain starts can be started by a user, in the environment that it gets there."""
+    """Say whether a user can start what the drain starts, in the environment that it gets there."""
     whose = user.name if user else "this user"
     settings = spool.drain_settings()
     environment = {name: str(settings[name]) for name in ("PATH", "SLURM_CONF") if settings.get(name)}

@@ -50,7 +50,7 @@ class DrainOptions:
     calls_webhook: bool = False
 
     def noted(self) -> Mapping[str, object]:
-        """Return what `check` wants to know of how a drain runs."""
+        """Return the settings of a drain that `check` reads."""
         environment = {name: os.environ.get(name, "") for name in ("PATH", "SLURM_CONF")}
         return {**environment, "webhook": self.calls_webhook}
 
@@ -74,7 +74,7 @@ def drain(
     """Work off all requests that are due; None where another drain is at work.
 
     `report` is called for each request when it ends, from this thread; for a finished one before that is
-    recorded, so that a crash in between tells it again rather than never. `looked` is called about every
+    recorded, so after a crash in between it is told again, and not lost. `looked` is called about every
     second, each time it looked for requests.
 
     Raises:

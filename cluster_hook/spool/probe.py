@@ -1,7 +1,7 @@
 """`cluster-hook check --probe`: the whole chain once, with a small job of an ordinary user.
 
-A profile, the epilog, the site's own drain, an analysis in the user's name, a message: what does not work for
-users shows here, before a job needs it.
+A profile, the epilog, the site's own drain, an analysis in the user's name, a message: failures for users
+show here, before a job needs it.
 """
 
 from __future__ import annotations

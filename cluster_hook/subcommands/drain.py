@@ -30,7 +30,7 @@ _DEFAULT = DrainOptions()
 _DAY_S = 86400.0
 #: How often the drain writes its own metrics and removes those of jobs long gone.
 _METRICS_EVERY_S = 15.0
-#: Analyses are nobody's first concern on the host that drains.
+#: Analyses yield to all other work on the host that drains.
 _NICENESS = 10
 
 

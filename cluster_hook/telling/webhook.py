@@ -147,7 +147,7 @@ def post(
     """Post a message; return why it failed, without the address, or None.
 
     A passing failure is tried once more: no connection, too many requests, a restarting server. That is after
-    a pause, or when the server says (`Retry-After`), unless it says a time that nobody waits for.
+    a pause, or when the server says (`Retry-After`), unless that time is too long to wait.
     """
     body = message_body(webhook.format, text, details)
     trouble = _post_in_time(webhook, body, deadline_s)
@@ -223,7 +223,7 @@ def _refusal(webhook: Webhook, answer: bytes) -> str:
 
 
 class NoRedirection(urllib.request.HTTPRedirectHandler):
-    """Takes a redirection for an answer: it would carry a secret where nobody chose to send it."""
+    """Takes a redirection for an answer: following it would send a secret where it was not meant to go."""
 
     def redirect_request(self, *_args: object, **_kwargs: object) -> None:
         """Follow none."""

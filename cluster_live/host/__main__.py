@@ -1,6 +1,6 @@
 """Runs on a host as long as somebody holds its standard input: answers requests, one line of JSON each.
 
-Whatever was begun here is undone when that somebody is gone: the requests given with `at_end` are carried out
+Whatever was begun here is undone when its other end is gone: the requests given with `at_end` are carried out
 then, so that neither Ctrl-C nor a lost connection leaves a capture pending in somebody's job.
 """
 
@@ -56,11 +56,11 @@ class Agent:
             return {"answer": self._requests[request["do"]](**arguments)}
         except settings.HeldError as error:
             return {"held": str(error)}
-        except Exception as error:  # whatever it is, who asked wants to know
+        except Exception as error:  # the caller gets any error as an answer
             return {"error": _said(error)}
 
     def end(self) -> None:
-        """Undo what was begun: one thing that cannot be is no reason to leave the others."""
+        """Undo what was begun; if one thing fails, the others are still undone."""
         for request in self._at_end:
             self.answer(request)
         self._files.unlock()
@@ -111,4 +111,4 @@ def _say(answer: dict[str, Any]) -> None:
         while line:
             line = line[os.write(1, line) :]
     except OSError:
-        return  # who asked is gone: the end of standard input follows
+        return  # the caller is gone: the end of standard input follows

@@ -1,4 +1,4 @@
-"""Which processes of this host wait for a capture, and with whom each shares its memory file."""
+"""Which processes of this host wait for a capture, and which share a memory file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARED = "/dev/shm"  # noqa: S108
 
 
 def look() -> dict[str, Any]:
-    """Return the processes that map a profiler's memory file, servers of vLLM, and memory files of nobody."""
+    """Return processes that map a profiler's memory file, servers of vLLM, and unused memory files."""
     found: list[dict[str, Any]] = []
     for name in os.listdir("/proc"):
         if not name.isdigit():

@@ -97,7 +97,7 @@ class Way(Protocol):
         """Take the host's lock; return the host that sends for this one, itself in most cases."""
 
     async def pending(self) -> str:
-        """Return what somebody else has asked for and is not done; empty where nothing is."""
+        """Return a request of somebody else that is not done; empty without one."""
 
     async def peek(self) -> Reading:
         """Return the job's steps that are known without asking it anything; often too few points."""
@@ -136,7 +136,7 @@ class Settings:
 
 
 class ConfiguredWay:
-    """What the ways have in common whose jobs read a file: one of the hosts that share it writes it."""
+    """Common part of ways by a file that jobs read: one of the hosts that share the file writes it."""
 
     has_steps = True
     directory = ""

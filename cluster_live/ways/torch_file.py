@@ -123,12 +123,12 @@ class FileWay(ConfiguredWay):
         return f"{self._path} asks for a capture at step {start}, which has not begun"
 
     async def peek(self) -> Reading:
-        """Return what the logs tell of one rank."""
+        """Return the steps of one rank, by its logs."""
         await self._listen()
         return Reading(self._points(min(ranks_of(self._target, None))), self._poll_s())
 
     async def read(self, directory: str, ranks: frozenset[int]) -> Reading:
-        """Have one rank capture nothing for two steps, and read in its log which steps these were.
+        """Have one rank capture two empty steps, and read in its log which steps these were.
 
         That probe is the one use of "at the next step" (-1): its files are thrown away.
         """
@@ -149,8 +149,8 @@ class FileWay(ConfiguredWay):
         """Ask until this rank says that it has heard, and wait until it has ended.
 
         Logs of other ranks are no answer: a rank takes only what is later than all that it took, and than its
-        own start, in whole seconds; and it drops what it reads while that is being written. The time without
-        a word from it is counted in looks, which take longer where a machine has much to do.
+        own start, in whole seconds; and it drops what it reads while that is being written. Its silence is
+        counted in looks, which take longer on a busy machine.
         """
         since, began_s, again_s = len(self._events), time.monotonic(), 0.0
         said: set[str] = set()

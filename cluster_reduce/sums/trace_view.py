@@ -152,7 +152,7 @@ def add(times: HostTimes, kind: str, begin_us: Any, length_us: Any, connection: 
     elif kind != "kernel":
         spans = {"busy": times.busy, "copy": times.copies, "device_copy": times.device_copies}
         spans.get(kind, times.collecting).add(begin, end)
-    # The number by which calls and kernels belong together.
+    # The number that connects calls and kernels.
     is_one = isinstance(connection, int) and abs(connection) < _MOST_INT
     if is_one and kind in ("kernel", "call", "synchronise"):
         (times.starts if kind == "kernel" else times.launches).extend((connection, begin))
