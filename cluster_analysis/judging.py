@@ -18,7 +18,6 @@ from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.kept.fleet import asked_of_fleet
 from cluster_analysis.kept.loaded import evidence_of, is_output, load_result
 from cluster_analysis.pipeline import Examined, counts_missing, examined
-from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
@@ -83,8 +82,8 @@ def judged(known: Examined) -> AnalysisResult:
     expected = _expected_ranks(capture, topology, options.selection)
     problems = tuple(_with_host(one, topology) for one in one_a_file(capture.problems, read.problems))
     missing = sorted(expected - seen)
-    if NO_COMMON_STEP in evidence.notes:
-        problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
+    alone = (one for one in evidence.notes if one.kind == "no_common_step")
+    problems += tuple(Problem(one, advice="record_same_steps") for one in alone)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen - _timed_ranks(read.steps)

@@ -53,7 +53,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "step_time": ("id", "startns", "endns"),
     "steptracetime": None,
     "string_ids": ("id", "value"),
-    "task": ("startns", "endns", "globaltaskid", "tasktype", "connectionid"),
+    "task": ("startns", "endns", "globaltaskid", "tasktype", "connectionid", "deviceid"),
     "ub": ("portid", "txudmabind", "rxudmabind"),
 }  # fmt: skip
 

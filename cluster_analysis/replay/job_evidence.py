@@ -17,9 +17,6 @@ from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step
 
-#: Note, and problem, if ranks cannot be compared at all.
-NO_COMMON_STEP = fact("no_common_step")
-
 
 class JobEvidence(Struct, frozen=True):
     """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any;
@@ -49,17 +46,19 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         packets: PACKETS of all ranks, or an empty table.
     """
     ordered = sorted(parts, key=lambda part: part.step)
-    seen = {rank for part in ordered for rank in part.steps["rank"].to_pylist()}
-    notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
-    lacking = {part.step: seen.difference(part.steps["rank"].to_pylist()) for part in ordered}
-    partial = tuple(step for step, ranks in lacking.items() if ranks)
-    if partial and len(partial) == len(ordered) and len(seen) > 1:
-        notes.append(NO_COMMON_STEP)
-    elif partial:
-        ranks = tuple(sorted(set().union(*lacking.values())))
-        notes.append(fact("steps_of_some_ranks", steps=partial, ranks=ranks))
     # All that is judged has these steps: operators and links of a step that nobody timed belong to none.
     timed = [part for part in ordered if part.steps.num_rows] or ordered
+    seen = {rank for part in timed for rank in part.steps["rank"].to_pylist()}
+    notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
+    lacking = {part.step: seen.difference(part.steps["rank"].to_pylist()) for part in timed}
+    partial = tuple(step for step, ranks in lacking.items() if ranks)
+    # Ranks that lack what most others have are the odd ones.
+    odd = set().union(*(ranks for ranks in lacking.values() if 2 * len(ranks) < len(seen)))
+    ranks = tuple(sorted(odd or set().union(*lacking.values())))
+    if partial and len(partial) == len(timed) and len(seen) > 1:
+        notes.append(fact("no_common_step", ranks=ranks))
+    elif partial:
+        notes.append(fact("steps_of_some_ranks", steps=partial, ranks=ranks))
     return JobEvidence(
         steps=tuple(part.step for part in timed),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),

@@ -13,6 +13,7 @@ from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import AdviceKind, fact
 from cluster_run.kinds import NoteFact
 
+_LEVEL_WITHOUT_DEVICE = "Level_none"
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 _LEVELS_WITH_COMMUNICATION = ("Level1", "Level2")
 _MATRIX = "communication_matrix.json"
@@ -42,9 +43,9 @@ def tell_what_is_missing(
         # The damaged database would have held the missing data.
         return
     if steps is None and "step_trace" not in files:
-        reading.problem(
-            fact("no_step_times_of_rank"), _database(files) or "step_trace_time.csv", "parse_again_on_host"
-        )
+        is_recorded = metadata.profiler_level != _LEVEL_WITHOUT_DEVICE
+        advice: AdviceKind = "parse_again_on_host" if is_recorded else "profile_at_level1"
+        reading.problem(fact("no_step_times_of_rank"), _database(files) or "step_trace_time.csv", advice)
     _tell_missing_files(reading, metadata, operators is not None, links is not None)
     wanted = reading.steps
     if wanted is not None:

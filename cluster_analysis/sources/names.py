@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.hccl_names import NO_GROUP
 from cluster_analysis.tables.operations import MESSAGES, OPERATIONS, SYNONYMS
 
 #: Which of its file's distinct texts each row has, and these texts, None for a missing one.
@@ -26,13 +27,14 @@ _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.
 _OPERATION = re.compile("|".join(sorted((*OPERATIONS, *SYNONYMS), key=len, reverse=True)))
 _MESSAGES = pa.array(MESSAGES)
-#: What stands for a group where the profiler knows none; torch_npu puts the operator into its place in links.
-_NO_GROUP = re.compile(r"(?:N/A)?\Z|.*__")
 
 
 def is_group(text: str) -> bool:
-    """Return whether what stands behind the `@` of a name, or in place of it, names a group."""
-    return _NO_GROUP.match(text) is None
+    """Return whether what stands behind the `@` of a name names a group.
+
+    Where there is no `@`, torch_npu puts the operator into the group's place in links.
+    """
+    return text not in NO_GROUP and "__" not in text
 
 
 def split_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -25,6 +25,8 @@ BYTES_OF_TYPE: Mapping[str, int] = {
     "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BFP16": 2, "INT32": 4, "UINT32": 4, "FP32": 4,
     "INT64": 8, "UINT64": 8, "FP64": 8, "INT128": 16, "HIF8": 1, "FP8E4M3": 1, "FP8E5M2": 1, "FP8E8M0": 1,
 }  # fmt: skip
+#: What stands for a group that the profiler does not know.
+NO_GROUP = ("", "N/A")
 _HASH = re.compile(r"^\d{15,20}$")
 _MASK = 0xFFFFFFFF
 
@@ -49,5 +51,5 @@ def group_hash(group_id: str) -> str:
 
 
 def as_group_hash(name: str) -> str:
-    """Return the group's hash for a group id, or for what is a hash already; "" names no group."""
-    return name if not name or _HASH.match(name) else group_hash(name)
+    """Return the group's hash for a group id, or for what is a hash already, or names no group."""
+    return name if name in NO_GROUP or _HASH.match(name) else group_hash(name)

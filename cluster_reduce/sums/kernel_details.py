@@ -30,6 +30,8 @@ DURATION, WAIT, STEP, START = "Duration(us)", "Wait Time(us)", "Step Id", "Start
 NEEDED = (COLUMNS_OF_KEYS["op_type"], CORE, COLUMNS_OF_KEYS["name"], DURATION)
 #: Cores of the rows that are communication operators.
 COMMUNICATION = ("HCCL", "COMMUNICATION")
+#: Ends of the names of kernels that carry out such an operator, which has a row of its own.
+CARRIERS = ("AivKernel", "AicpuKernel")
 #: Value of a missing number.
 _NONE = ("", "N/A", "NA", "null", "None")
 _TIME = re.compile(r"[ \t]*[0-9]{1,9}(?:\.[0-9]{1,9})?[ \t]*")
@@ -138,6 +140,8 @@ def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
         if not _TIME.fullmatch(time):
             raise UnfitError("an unusual duration")
         length_us = float(time)
+        if cells[core] in COMMUNICATION and cells[places[2]].endswith(CARRIERS):
+            continue
         if cells[core] in COMMUNICATION:
             calls.steps.append("0" if step == len(names) else cells[step])
             calls.names.append(cells[places[2]])

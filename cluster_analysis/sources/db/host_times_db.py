@@ -56,7 +56,7 @@ def read_host_times(path: Path, remark: Remark) -> list[Counter]:
                 f"SELECT connectionId, startNs FROM {_API} "
                 "WHERE typeof(connectionId) = 'integer' AND typeof(startNs) = 'integer'"
             )
-            starts = kernel_rows(f"{TASK}.connectionId, {TASK}.startNs")
+            starts = kernel_rows(database, f"{TASK}.connectionId, {TASK}.startNs")
             starts += f" AND typeof({TASK}.connectionId) = 'integer'"
             times.launches.extend(chain.from_iterable(database.rows(launches)))
             times.starts.extend(chain.from_iterable(database.rows(starts)))

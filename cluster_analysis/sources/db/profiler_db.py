@@ -27,6 +27,7 @@ from cluster_analysis.sources.db.tasks import (
     TASK,
     TIMED,
     Spans,
+    is_own,
     is_timed,
     kernels,
     tell_untimed,
@@ -106,7 +107,7 @@ def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[n
     tell_untimed(database, OPERATOR, "operator", remark)
     rows = database.rows(
         f"SELECT startNs, endNs, value FROM {OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
-        f"WHERE {is_timed(OPERATOR)} ORDER BY startNs"
+        f"WHERE {is_timed(OPERATOR)} AND {is_own(database, OPERATOR)} ORDER BY startNs"
     )
     kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
     return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
@@ -199,7 +200,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
             f"SELECT startNs, endNs, names.value, groups.value, {_payload(database)} FROM {OPERATOR} "
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
-            f"WHERE {is_timed(OPERATOR)} ORDER BY startNs"
+            f"WHERE {is_timed(OPERATOR)} AND {is_own(database, OPERATOR)} ORDER BY startNs"
         )
         times = database.once(_step_times)
     # Operators that began in no step are left out, as in the text form.

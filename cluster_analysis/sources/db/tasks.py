@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, tell_left_out
+from cluster_reduce.sums.kernel_details import CARRIERS
 from cluster_run.facts import fact
 
 #: Begins and ends, ns (N, 2).
@@ -16,7 +17,7 @@ Spans = npt.NDArray[np.int64]
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 #: Columns of TASK with which a task has its time.
 TIMED = ("startNs", "endNs", "globalTaskId")
-_STRINGS = "STRING_IDS"
+_STRINGS, _RANKS = "STRING_IDS", "RANK_DEVICE_MAP"
 _MOST_NS = np.iinfo(np.int64).max
 #: Columns that name a kernel, besides its state.
 KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
@@ -49,18 +50,51 @@ def _times(database: Database, table: str) -> tuple[int, int]:
     return n_rows - int(n_timed), last_ns or 0
 
 
-def kernel_rows(what: str) -> str:
-    """Return the SQL that selects something of each task that is a kernel `k` and has both times."""
+def is_own(database: Database, table: str) -> str:
+    """Return, as SQL, whether a row of the table is of the rank's own device."""
+    device = database.once(_own_device) if database.has(table, "deviceId") else None
+    return "1" if device is None else f"{table}.deviceId = {device}"
+
+
+def _own_device(database: Database) -> int | None:
+    """Return the rank's device where tasks ran on several: a process may touch others; None where on one.
+
+    Raises:
+        BadFileError: nothing says which it is.
+    """
+    n_used = len(_devices(database, TASK))
+    if n_used < 2:
+        return None
+    for table in (_RANKS, OPERATOR):
+        own = _devices(database, table)
+        if len(own) == 1 and min(own) >= 0:
+            return min(own)
+    raise BadFileError(fact("several_devices", n_devices=n_used))
+
+
+def _devices(database: Database, table: str) -> set[int]:
+    query = f"SELECT DISTINCT deviceId FROM {table} WHERE typeof(deviceId) = 'integer'"  # noqa: S608
+    return {device for (device,) in database.rows(query)} if database.has(table, "deviceId") else set()
+
+
+def kernel_rows(database: Database, what: str) -> str:
+    """Return the SQL that selects something of each task that is a kernel `k` and has both times.
+
+    Kernels that carry out an operator of communication are no kernels here: its own row tells of it.
+    """
+    carriers = " OR ".join(f"value LIKE '%{end}'" for end in CARRIERS)
+    has_name = database.has(KERNEL, "name") and database.has(_STRINGS, "id", "value")
+    is_carrier = f"k.name IN (SELECT id FROM {_STRINGS} WHERE {carriers})" if has_name else "0"  # noqa: S608
     return (
         f"SELECT {what} FROM {TASK} JOIN {KERNEL} AS k ON k.globalTaskId = {TASK}.globalTaskId "  # noqa: S608
         f"WHERE {is_timed(TASK)} AND typeof({TASK}.globalTaskId) = 'integer' "
-        "AND typeof(k.globalTaskId) = 'integer'"
+        f"AND typeof(k.globalTaskId) = 'integer' AND {is_own(database, TASK)} AND NOT {is_carrier}"
     )
 
 
 def kernels(database: Database) -> Spans:
     """Return when each kernel began and ended, ns (n, 2)."""
-    rows = database.rows(kernel_rows(f"{TASK}.startNs, {TASK}.endNs"))
+    rows = database.rows(kernel_rows(database, f"{TASK}.startNs, {TASK}.endNs"))
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
@@ -73,7 +107,7 @@ def kernel_sums(database: Database) -> pa.Table:
     keys, places = ", ".join(f"k.{name}" for name in names), ", ".join(map(str, range(1, len(names) + 1)))
     spent = f"{TASK}.endNs - {TASK}.startNs"
     figures_of = f"COUNT(*), SUM({spent}), MIN({spent}), MAX({spent})"
-    rows = database.rows(f"{kernel_rows(f'{keys}, {figures_of}')} GROUP BY {places}")
+    rows = database.rows(f"{kernel_rows(database, f'{keys}, {figures_of}')} GROUP BY {places}")
     figures = [row[len(names) :] for row in rows]
     are_whole = all(type(one) is int for own in figures for one in own)
     if not are_whole or sum(own[1] for own in figures) > _MOST_NS:

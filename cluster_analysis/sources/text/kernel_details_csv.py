@@ -22,6 +22,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished
 from cluster_analysis.tables import schema
 from cluster_reduce.sums.kernel_details import (
+    CARRIERS,
     COLUMNS_OF_KEYS,
     COMMUNICATION,
     CORE,
@@ -75,7 +76,7 @@ def _calls(path: Path) -> Calls | None:
         return kernel_calls_of(columns)
     header = _header(path, *NEEDED, START)
     found = [
-        text.filter(pc.is_in(text[CORE], value_set=_COMMUNICATION))
+        text.filter(pc.and_not(pc.is_in(text[CORE], value_set=_COMMUNICATION), _are_carriers(text["Name"])))
         for text in _blocks(
             path, [name for name in (STEP, *NEEDED, START) if name in header], header, [], unheard
         )
@@ -87,6 +88,10 @@ def _calls(path: Path) -> Calls | None:
     durations, _ = numbers.to_float64(text[DURATION])
     cells = text[STEP].to_pylist() if STEP in text.column_names else ["0"] * text.num_rows
     return Calls(cells, text["Name"].combine_chunks(), starts, durations)
+
+
+def _are_carriers(names_of_rows: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.match_substring_regex(names_of_rows, rf"(?:{'|'.join(CARRIERS)})$")
 
 
 def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:

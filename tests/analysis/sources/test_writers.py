@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.api import Run, analyse
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sources.rank import read_rank
 from tests.analysis.runs import captures, simulated
+from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
+from tests.analysis.sources.hand_made_databases import changed
+from tests.analysis.sources.twins import assert_twins
 
 FOUR_RANKS = {"tp": 2, "pp": 1, "dp": 2, "steps": 3, "microbatches": 2}
 COMMUNICATION = "communication.json"
@@ -85,3 +90,106 @@ def test_a_step_may_have_a_number_of_more_than_32_bits(tmp_path: Path) -> None:
     after = said_of(run)
     assert after.document.run.steps == tuple(step + added for step in before.document.run.steps)
     assert (after.verdict, after.document.run.step_ms) == (before.verdict, before.document.run.step_ms)
+
+
+def only_profiler_databases(run: Path) -> list[Path]:
+    for path in run.rglob("communication_analyzer.db"):
+        path.unlink()
+    return sorted(run.rglob("ascend_mindspore_profiler_*.db"))
+
+
+#: Kernels of a second device that the process uses, and of operators that kernels carry out.
+OF_ANOTHER_DEVICE = (
+    "INSERT INTO TASK (startNs, endNs, deviceId, globalTaskId) "
+    "SELECT startNs + 1000, endNs + 90000000, 99, globalTaskId + 100000000 FROM TASK",
+    "INSERT INTO COMPUTE_TASK_INFO (name, globalTaskId, taskType, opType) "
+    "SELECT name, globalTaskId + 100000000, taskType, opType FROM COMPUTE_TASK_INFO",
+)
+CARRIERS = (
+    "INSERT INTO STRING_IDS VALUES (99001, 'hcom_allReduce_AivKernel'), (99002, 'COMMUNICATION')",
+    "INSERT INTO TASK (startNs, endNs, deviceId, globalTaskId) SELECT startNs + 10, endNs, "
+    "(SELECT deviceId FROM TASK LIMIT 1), 200000000 + opId FROM COMMUNICATION_OP",
+    "INSERT INTO COMPUTE_TASK_INFO (name, globalTaskId, taskType, opType) "
+    "SELECT 99001, 200000000 + opId, 99002, 99001 FROM COMMUNICATION_OP",
+)
+KNOWN_BY_OPERATORS = (
+    "UPDATE RANK_DEVICE_MAP SET deviceId = -1",
+    "ALTER TABLE COMMUNICATION_OP ADD COLUMN deviceId INTEGER",
+    "UPDATE COMMUNICATION_OP SET deviceId = (SELECT MIN(deviceId) FROM TASK)",
+)
+
+
+@pytest.mark.parametrize("changes", [OF_ANOTHER_DEVICE, (*KNOWN_BY_OPERATORS, *OF_ANOTHER_DEVICE), CARRIERS])
+def test_kernels_of_another_device_and_of_operators_are_no_computing(
+    tmp_path: Path, changes: tuple[str, ...]
+) -> None:
+    run = simulated(tmp_path / "run", form="db", framework="ms", **FOUR_RANKS)
+    path = only_profiler_databases(run)[0]
+    source = discover(run).sources[0]
+    before = read_rank(source)
+    changed(path, *changes)
+    after = read_rank(source)
+    assert after.problems == before.problems == ()
+    for name in ("steps", "collectives", "operators"):
+        assert getattr(after, name).equals(getattr(before, name)), name
+    assert after.figures["kernels"].equals(before.figures["kernels"])
+    assert assert_twins(source, "profiler_db")
+
+
+def test_a_database_of_several_devices_that_nothing_tells_apart_is_told(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", form="db", framework="ms", **FOUR_RANKS)
+    path = only_profiler_databases(run)[0]
+    changed(path, "UPDATE RANK_DEVICE_MAP SET deviceId = -1", *OF_ANOTHER_DEVICE)
+    tables = read_rank(discover(run).sources[0])
+    assert {(one.kind, one.file) for one in tables.problems} == {("several_devices", path.name)}
+    assert not tables.steps.num_rows
+
+
+@pytest.mark.parametrize("end", ["", "AivKernel", "AicpuKernel"])
+def test_an_operator_and_the_kernel_that_carries_it_out_are_one_operator(tmp_path: Path, end: str) -> None:
+    capture = write_capture(tmp_path, 0)
+    (capture / OUTPUT / COMMUNICATION).unlink()
+    header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    name = "hcom_allReduce__210_0_1"
+    rows = [f"50,{name},hcom_allReduce_,COMMUNICATION,1736408883732241.500\t,80.5,0"]
+    if end:
+        rows.append(f"50,hcom_allReduce_{end},{end},COMMUNICATION,1736408883732242.500\t,79.5,0")
+    (capture / OUTPUT / "kernel_details.csv").write_text("\n".join([header, *rows, ""]))
+    source = discover(tmp_path).sources[0]
+    assert read_rank(source).collectives["op_name"].to_pylist() == [name]
+    assert assert_twins(source, "kernel_details")
+
+
+def without_steps(capture: Path) -> None:
+    """Write a capture as torch_npu does where a step has no flow to the device: one window, no numbers."""
+    for name in (COMMUNICATION, "communication_matrix.json"):
+        path = capture / OUTPUT / name
+        whole: dict[str, dict[str, object]] = {"p2p": {}, "collective": {}}
+        for levels in json.loads(path.read_text()).values():
+            for level, operators in levels.items():
+                whole[level] |= operators
+        path.write_text(json.dumps({"step": whole}))
+    path = capture / OUTPUT / "step_trace_time.csv"
+    header, first, *_ = path.read_text().splitlines()
+    cells = first.split(",")
+    cells[header.split(",").index("Step")] = ""
+    path.write_text(f"{header}\n{','.join(cells)}\n")
+
+
+def test_a_rank_without_steps_among_others_with_steps_is_named(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", **FOUR_RANKS)
+    without_steps(captures(run)[2])
+    result = said_of(run)
+    assert result.verdict == "unknown"
+    (problem,) = (one for one in result.document.problems if one.kind == "no_common_step")
+    assert dict(problem.why.values) == {"ranks": (2,)}
+
+
+def test_a_capture_of_no_device_is_to_be_profiled_at_another_level(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    write_info(capture, 0, level="Level_none")
+    for path in (capture / OUTPUT).iterdir():
+        path.unlink()
+    (capture / OUTPUT / "trace_view.json").write_text("[]")
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert {one.advice for one in tables.problems} == {"profile_at_level1"}
