@@ -12,11 +12,11 @@ from cluster_analysis.judge.measures.deviation import deviation_of
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
+from cluster_run.facts import fact
 from tests.analysis.runs import file_of, write_small_run
 
 
-def test_ranks_without_a_common_step_are_a_problem_and_no_verdict(tmp_path: Path) -> None:
+def test_a_rank_without_a_common_step_is_a_problem_and_named_and_no_verdict(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run")
     for name in ("step_trace_time.csv", "communication.json", "communication_matrix.json"):
         path = file_of(run, 0, name)
@@ -31,8 +31,9 @@ def test_ranks_without_a_common_step_are_a_problem_and_no_verdict(tmp_path: Path
             path.write_text(re.sub(r'"step(\d+)"', lambda cell: f'"step{int(cell[1]) + 100}"', text))
     with examined(AnalyseOptions(run, tmp_path / "out")) as one:
         result = judged(one)
-    assert [one for one in result.document.problems if one.why == NO_COMMON_STEP]
-    assert NO_COMMON_STEP in result.document.notes
+    why = fact("no_common_step", ranks=(0,))
+    assert [one for one in result.document.problems if one.why == why]
+    assert why in result.document.notes
     assert result.document.verdict != "healthy"
 
 
