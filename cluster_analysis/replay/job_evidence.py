@@ -52,13 +52,13 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
     lacking = {part.step: seen.difference(part.steps["rank"].to_pylist()) for part in timed}
     partial = tuple(step for step, ranks in lacking.items() if ranks)
-    # Ranks that lack what most others have are the odd ones.
-    odd = set().union(*(ranks for ranks in lacking.values() if 2 * len(ranks) < len(seen)))
-    ranks = tuple(sorted(odd or set().union(*lacking.values())))
+    all_lacking = set().union(*lacking.values())
     if partial and len(partial) == len(timed) and len(seen) > 1:
-        notes.append(fact("no_common_step", ranks=ranks))
+        # Ranks that lack what most others have.
+        odd = set().union(*(ranks for ranks in lacking.values() if 2 * len(ranks) < len(seen)))
+        notes.append(fact("no_common_step", ranks=tuple(sorted(odd or all_lacking))))
     elif partial:
-        notes.append(fact("steps_of_some_ranks", steps=partial, ranks=ranks))
+        notes.append(fact("steps_of_some_ranks", steps=partial, ranks=tuple(sorted(all_lacking))))
     return JobEvidence(
         steps=tuple(part.step for part in timed),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),
