@@ -161,16 +161,23 @@ class Finding:
 
     @property
     def own_places(self) -> tuple[Place, ...]:
-        """The places of the ranks that it names, or of the ends of its links.
+        """The places of the ends of its links where it is about links, else of the ranks that it names.
 
-        What stands at the other end of a slow card's links is not slow.
+        Not slow are the other members of a link's group, and what is at the other end of a slow card's links.
         """
-        return tuple(one for one in self.places if not self.ranks or one.rank in self.ranks)
+        ends = [rank for one in self.links for rank in (one.src, one.dst)]
+        named = ends if ends and self.record.subject == "link" else self.ranks
+        return tuple(one for one in self.places if not named or one.rank in named)
 
     @property
     def named_places(self) -> tuple[Place, ...]:
         """Its own places; none where they are many."""
         return self.own_places if len(self.own_places) <= _MAX_PLACES else ()
+
+    @property
+    def named_hosts(self) -> tuple[HostId, ...]:
+        """The hosts that it is about, or else those of its few places."""
+        return self.hosts or tuple(dict.fromkeys(one.host for one in self.named_places if one.host))
 
     @property
     def may_be_fault(self) -> bool:

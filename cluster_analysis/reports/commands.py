@@ -20,7 +20,7 @@ _TEST = "./bin/all_reduce_test -b 8M -e 512M -f 2"
 
 
 class Command(Struct, frozen=True):
-    """A command line, and where it is to be run; `place` where one of several places is meant."""
+    """A line for the shell, and where it is to be run; `place` where one of several places is meant."""
 
     where: str
     text: str
@@ -36,21 +36,20 @@ def naming_command(host: HostId, result: AnalysisResult) -> str | None:
 
 
 def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:
-    """Return what to run for a fault, nearest first; nothing for the workload's own findings.
+    """Return what to run for a fault, nearest first, a line a place; none for the workload's own findings.
 
     Nothing is returned for a rank whose device is not known: a command for a wrong device misleads.
     """
+    tests = _link_test([place for place in finding.places if place.device is not None], finding, result)
     ask = _QUESTIONS.get(finding.kind)
     if ask is None:
-        return ()
-    known = [place for place in finding.places if place.device is not None]
+        return tests
     asked = [place for place in finding.own_places if place.device is not None][:MAX_PLACES]
-    found = [
-        Command(place_text(place, result), text, place if len(asked) > 1 else None)
-        for place in asked
-        for text in ask(place, finding)
-    ]
-    return (*found, *_link_test(known, finding, result))
+    is_only = len(asked) == 1
+    return (
+        *(Command(place_text(one, result), ask(one, finding), None if is_only else one) for one in asked),
+        *tests,
+    )
 
 
 def place_text(place: Place, result: AnalysisResult) -> str:
@@ -58,29 +57,22 @@ def place_text(place: Place, result: AnalysisResult) -> str:
     return place.text(result.addresses.get(place.host, "") if place.host is not None else "")
 
 
-def _rank(place: Place, finding: Finding) -> tuple[str, ...]:
+def _rank(place: Place, finding: Finding) -> str:
     if finding.cause in ("dispatch", "input"):
-        return ("top -b -n 1 -o %CPU | head -20",)
-    common, health = (f"npu-smi info -t {what} -i {place.device}" for what in ("common", "health"))
-    return (common, health)
+        return "top -b -n 1 -o %CPU | head -20"
+    return "; ".join(f"npu-smi info -t {what} -i {place.device}" for what in ("common", "health"))
 
 
-def _port(place: Place, finding: Finding) -> tuple[str, ...]:
+def _port(place: Place, finding: Finding) -> str:
     if finding.links and all(link.transport.upper() != "RDMA" for link in finding.links):
-        return (f"npu-smi info -t health -i {place.device}",)
-    return tuple(f"hccn_tool -i {place.device} -{what} -g" for what in ("link", "speed", "stat"))
-
-
-def _host(place: Place, finding: Finding) -> tuple[str, ...]:
-    return ()
+        return f"npu-smi info -t health -i {place.device}"
+    return "; ".join(f"hccn_tool -i {place.device} -{what} -g" for what in ("link", "speed", "stat"))
 
 
 _QUESTIONS = {
     "slow_rank": _rank,
     "slow_link": _port,
     "slow_nic": _port,
-    "slow_host_pair": _host,
-    "slow_uplink": _host,
     "retransmission": _port,
 }
 

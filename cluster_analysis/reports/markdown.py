@@ -157,11 +157,7 @@ class _Ticket(Struct, frozen=True):
         lines = [*places, ""] if places else []
         asked = commands(finding, self.result)
         if asked:
-            # The commands of one place stand together, under its name.
-            by_place = {
-                command.where: [one.text for one in asked if one.where == command.where] for command in asked
-            }
-            code = [line for where, texts in by_place.items() for line in (f"# {_in_code(where)}", *texts)]
+            code = [line for one in asked for line in (f"# {_in_code(one.where)}", one.text)]
             lines += ["```sh", *code, "```", ""]
         return lines
 

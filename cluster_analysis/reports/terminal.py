@@ -170,7 +170,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     for number, check in enumerate(checks[:MAX_CHECKS]):
         lead = say("then" if number else "next").of(language)
         console.print(_prose(subjects.plain(check), lead=lead))
-    hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
+    hosts = dict.fromkeys(host for finding in (first, *alarms) for host in finding.named_hosts)
     locate = subjects.locator(result)
     for place in first.named_places:
         where = subjects.plain(locate(place).of(language))
@@ -186,10 +186,11 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     ]
     if known:
         console.print(_prose(joined(known, SEMICOLON).of(language)))
-    elif hosts and all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
-        naming = naming_command(hosts[0], result)
-        hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")
-        console.print(Text(subjects.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
+    elif all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
+        asked = [*hosts][: max(1, min(len(first.named_hosts), MAX_COMMANDS))]
+        for naming, host in {naming_command(host, result): host for host in asked}.items():
+            hint = say("which_machine", host=host, command=naming) if naming else say("hosts_hint")
+            console.print(Text(subjects.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
 
 
 def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:

@@ -15,7 +15,7 @@ from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
-from cluster_run.findings import Place
+from cluster_run.findings import Link, Place
 from cluster_run.ids import HostId, Rank
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
@@ -44,9 +44,9 @@ def test_chinese_text_is_as_agreed(name):
 
 @pytest.mark.parametrize("width", [40, 57, 80, 200])
 @pytest.mark.parametrize("name", list(RESULTS))
-def test_no_line_is_wider_than_the_terminal(name, width):
+def test_no_line_but_a_command_to_be_copied_is_wider_than_the_terminal(name, width):
     text = terminal.render(RESULTS[name](), width, colour=False)
-    assert max(map(len, text.splitlines())) <= width
+    assert max(len(line) for line in text.splitlines() if not line.startswith("Run: ")) <= width
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -234,24 +234,26 @@ def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():
     finding = result.document.findings[0]
     texts = [one.text for one in commands.commands(finding, result)]
     unknown = replace(finding, places=(Place(builder.SLOW_RANK, None, None),))
-    assert texts == ["npu-smi info -t common -i 5", "npu-smi info -t health -i 5"]
+    assert texts == ["npu-smi info -t common -i 5; npu-smi info -t health -i 5"]
     assert commands.commands(unknown, result) == ()
 
 
 def test_commands_of_a_link_ask_both_ends_and_test_between_them():
     result = builder.degraded()
     texts = [one.text for one in commands.commands(result.document.findings[1], result)]
-    assert texts.count("hccn_tool -i 2 -link -g") == 2
+    assert texts[:2] == ["hccn_tool -i 2 -link -g; hccn_tool -i 2 -speed -g; hccn_tool -i 2 -stat -g"] * 2
     assert "all_reduce_test" in texts[-1]
 
 
 def test_a_command_for_one_of_two_hosts_says_for_which():
     result = builder.degraded()
     link = builder.with_document(result, findings=result.document.findings[1:])
-    assert "Run: hccn_tool -i 2 -link -g  # rank 2 = host 1 / device 2\n" in terminal.render(link, 80, False)
+    printed = terminal.render(link, 80, False)
+    for end in ("rank 2 = host 1 / device 2", "rank 10 = host 2 / device 2"):
+        assert re.search(rf"Run: hccn_tool -i 2 -link -g; .*-stat -g  # {end}\n", printed)
     said = r"rank 10 = host 2 / device 2(</span>)+\s*<code>hccn_tool -i 2 -link -g"
     assert re.search(said, html.render(link).decode().replace("\N{NO-BREAK SPACE}", " "))
-    assert "npu-smi info -t health -i 5\n" in terminal.render(result, 80, False)
+    assert "; npu-smi info -t health -i 5\n" in terminal.render(result, 80, False)
 
 
 def test_a_workload_finding_has_no_commands():
@@ -339,4 +341,10 @@ def test_the_places_to_go_to_are_those_of_ranks_that_are_named_and_few():
     card = replace(second, kind="slow_nic", ranks=(Rank(2),), places=ends)
     assert [one.rank for one in card.named_places] == [2]
     assert replace(card, kind="slow_uplink", ranks=()).named_places == ()
+    group = tuple(Rank(rank) for rank in range(4))
+    lost = replace(
+        card, kind="retransmission", ranks=group, hosts=(), links=(Link(group[2], group[3], "RDMA"),)
+    )
+    assert [one.rank for one in lost.named_places] == [2, 3]
+    assert lost.named_hosts == ("1",)
     assert first.named_places == first.places
