@@ -108,7 +108,8 @@ def _number(value: Any) -> Any:
     return len(value) if isinstance(value, tuple) else value
 
 
-def _ranges(numbers: Iterable[int], _: Language) -> str:
+def short_ranges(numbers: Iterable[int], _: Language = "en") -> str:
+    """Format numbers as `0-7,12`, and `0,8,16,24,32,40,…` where they are more than a reader takes in."""
     parts = format_number_ranges(numbers).split(",")
     return ",".join(parts) if len(parts) <= _MAX_RANGES else f"{','.join(parts[:_MAX_RANGES])},…"
 
@@ -187,7 +188,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "metric": _metric,
     "ms": lambda value, _: amounts.milliseconds(value),
     "mb": lambda value, _: f"{value / 1e6:.2f} MB",
-    "ranges": _ranges,
+    "ranges": short_ranges,
     "all_ranges": lambda value, _: format_number_ranges(value),
     "listed": _listed,
     "names": _names,

@@ -8,8 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.phrase import Phrase
-from cluster_run.ids import format_number_ranges
+from cluster_analysis.sentences.phrase import Phrase, short_ranges
 
 _MAX_ROWS = 40
 _MAX_TEXT = 60
@@ -86,7 +85,7 @@ _mb = _scaled(1e6, 1)
 
 
 def _members(value: object) -> str:
-    return _text(format_number_ranges(value)) if isinstance(value, list) else "–"
+    return _text(short_ranges(value)) if isinstance(value, list) else "–"
 
 
 #: What writes names and counts: a row that has no more than these says nothing.

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms, format_share
 from cluster_analysis.sentences.headings import counted, say, words_of_page
-from cluster_analysis.sentences.phrase import Phrase, joined
+from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
 from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sentences.results.subjects import format_number, host_phrase, plain, subject
 from cluster_analysis.sentences.results.verdicts import lacks_hosts
 from cluster_run.findings import Evidence, Finding, FindingsDocument, RunInfo
-from cluster_run.ids import format_number_ranges
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA
 
@@ -95,7 +94,7 @@ def run_phrases(document: FindingsDocument) -> tuple[Phrase, ...]:
     hosts = counted("hosts", run.hosts) if run.hosts else say("run.hosts.unknown")
     steps = counted("steps", len(run.steps))
     if run.steps:
-        steps = say("run.steps", n=steps, steps=format_number_ranges(run.steps))
+        steps = say("run.steps", n=steps, steps=short_ranges(run.steps))
     parts = [ranks, *([hosts] if run.hosts or lacks_hosts(run) else []), steps]
     named = [plain(text) for text in (_parallel_sizes(run), ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in named))
@@ -168,7 +167,7 @@ def _who(finding: Finding) -> Phrase:
     """Return `rank 13` or `host 2`."""
     if finding.record.subject == "host" and finding.hosts:
         return say("map.host", host=", ".join(map(plain, finding.hosts)))
-    return say("rank", rank=format_number_ranges(finding.ranks))
+    return say("rank", rank=short_ranges(finding.ranks))
 
 
 def replay_phrase(name: str) -> Phrase:

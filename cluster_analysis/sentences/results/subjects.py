@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase, joined
+from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import Finding, Place
-from cluster_run.ids import HostId, format_number_ranges
+from cluster_run.ids import HostId
 
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -34,7 +34,7 @@ def format_ranks(ranks: Iterable[int]) -> str:
     """Return `rank 15` or `ranks 8-15`."""
     ordered = sorted(set(ranks))
     noun = "rank" if len(ordered) == 1 else "ranks"
-    return f"{noun} {format_number_ranges(ordered)}" if ordered else ""
+    return f"{noun} {short_ranges(ordered)}" if ordered else ""
 
 
 def format_link_ends(finding: Finding) -> str:
@@ -67,7 +67,7 @@ def named(finding: Finding, result: AnalysisResult) -> Phrase:
         links = f"{format_link_ends(finding)} ({', '.join(transports)})"
         return Phrase(links, links)
     if finding.ranks:
-        return Phrase(format_ranks(finding.ranks), say("ranks", ranks=format_number_ranges(finding.ranks)).zh)
+        return Phrase(format_ranks(finding.ranks), say("ranks", ranks=short_ranges(finding.ranks)).zh)
     return _hosts(finding.hosts, result)
 
 
@@ -75,7 +75,7 @@ def subject(finding: Finding) -> Phrase:
     """Return what a finding blames, to follow "lost to": `slow rank 5`, `the slow link 2 → 10`."""
     hosts = _host_numbers(finding.hosts)
     named_hosts = say("whom.host", hosts=hosts, n_hosts=len(finding.hosts))
-    numbers = format_number_ranges(finding.ranks)
+    numbers = short_ranges(finding.ranks)
     who = Phrase(numbers, numbers)
     if finding.record.subject == "nic":
         who = Phrase(format_ranks(finding.ranks), say("ranks", ranks=numbers).zh)

@@ -53,7 +53,6 @@ function drawGrid(holder, { down, across, rows, columns, at, scale, title, axes,
 }
 
 function labelGrid(paint, { down, across, rows, columns, left, pitch, tall, plotHeight, isMarked }) {
-  paint.textAlign = "right";
   const each = Math.max(1, Math.ceil(14 / tall)), n = down[1] - down[0];
   const marked = Array.from({ length: n }, (_, row) => row).filter((row) => isMarked?.(down[0] + row));
   for (let row = 0; row < n; row++) {
@@ -61,7 +60,7 @@ function labelGrid(paint, { down, across, rows, columns, left, pitch, tall, plot
     if (!isNamed && (row % each || marked.some((other) => Math.abs(other - row) < each))) continue;
     paint.fillStyle = colour(isNamed ? "mark" : "muted");
     if (isNamed) paint.fillRect(left - 8, y - 2, 5, 5);
-    paint.fillText(`${rows[down[0] + row]}`, left - 12, y + 4);
+    labelRow(paint, `${rows[down[0] + row]}`, left - 12, y);
   }
   labelBars(paint, across[1] - across[0], (i) => `${columns[across[0] + i]}`, left, pitch, plotHeight + 18);
 }

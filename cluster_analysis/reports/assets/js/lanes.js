@@ -95,13 +95,12 @@ function labelLanes(run, paint, { rows, y, left, nRows, tall }) {
   const each = Math.max(1, Math.ceil((14 * nRows) / tall));
   const blamedRows = run.lanes.ranks.flatMap((rank, i) => (run.blamed.has(rank) ? [i - rows[0]] : []));
   const isCrowded = (row) => blamedRows.some((other) => other !== row && Math.abs(y(other) - y(row)) < 13);
-  paint.textAlign = "right";
   for (let row = 0; row < nRows; row++) {
     const rank = run.lanes.ranks[rows[0] + row], isBlamed = run.blamed.has(rank);
     if (!isBlamed && row % each) continue;
     paint.fillStyle = colour(isBlamed ? "degraded" : "muted");
     if (isBlamed) paint.fillRect(left - 8, y(row) - 2, 5, 5);
-    if (isBlamed || !isCrowded(row)) paint.fillText(`${rank}`, left - 12, y(row) + 4);
+    if (isBlamed || !isCrowded(row)) labelRow(paint, `${rank}`, left - 12, y(row));
   }
 }
 

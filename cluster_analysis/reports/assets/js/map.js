@@ -61,10 +61,8 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
   const values = new Map(run.ranks.map((rank) => [rank, kind === "deviation" ? run.deviation(metric, rank) : run.value(metric, rank)]));
   const scale = metricScale(run, metric, kind);
   paint.textAlign = "left";
-  for (const { text, x, y } of placed.names) {
-    paint.fillStyle = colour("muted");
-    paint.fillText(text, x, y);
-  }
+  paint.fillStyle = colour("muted");
+  for (const { text, x, y, wide } of placed.names) paint.fillText(fitted(paint, text, wide), x, y);
   for (const { rank, x, y } of placed.cells) {
     const value = values.get(rank);
     if (Number.isNaN(value)) hollowCell(paint, x, y, size - 2, size - 2);
@@ -110,7 +108,7 @@ function layOut(blocks, width, size) {
   for (const { name: text, cells: inside, columns, rows } of blocks) {
     const wide = Math.max(columns * size, 24), tall = rows * size + name + 12;
     if (x > 0 && x + wide > width) { x = 0; y += lineHeight; lineHeight = 0; }
-    names.push({ text: text.length * 6.4 > wide + gap ? `${text.slice(0, Math.max(3, Math.floor((wide + gap) / 6.4) - 1))}…` : text, x, y: y + 13 });
+    names.push({ text, x, y: y + 13, wide: wide + gap - 6 });
     for (const [rank, column, row] of inside) cells.push({ rank, x: x + column * size, y: y + name + row * size });
     lineHeight = Math.max(lineHeight, tall);
     x += wide + gap;
@@ -125,7 +123,7 @@ function layOutRows(blocks, width, size) {
   const perLine = Math.max(1, Math.floor((width + gap) / wide)), pitch = Math.max(size + 4, 14);
   blocks.forEach(({ name: text, cells: inside }, i) => {
     const x = (i % perLine) * wide, y = Math.floor(i / perLine) * pitch;
-    names.push({ text: text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x, y: y + size / 2 + 4 });
+    names.push({ text, x, y: y + size / 2 + 4, wide: name - 6 });
     for (const [rank, column] of inside) cells.push({ rank, x: x + name + column * size, y: y + 1 });
   });
   return { cells, names, height: Math.ceil(blocks.length / perLine) * pitch + 4 };

@@ -172,16 +172,10 @@ function labelMatrix(paint, { sources, destinations, left, upper, pitch, name, h
   const each = Math.max(1, Math.ceil(30 / pitch)), eachRow = Math.max(1, Math.ceil(15 / pitch));
   paint.textAlign = "center";
   sources.forEach((end, i) => { if (i % each === 0) paint.fillText(name(end), left + (i + 0.5) * pitch, height - 27); });
-  paint.textAlign = "right";
-  destinations.forEach((end, i) => { if (i % eachRow === 0) paint.fillText(name(end), left - 8, upper + (i + 0.5) * pitch + 4); });
+  destinations.forEach((end, i) => { if (i % eachRow === 0) labelRow(paint, name(end), left - 8, upper + (i + 0.5) * pitch); });
   paint.textAlign = "left";
   paint.fillText(`${t("matrix.src")} →`, left, height - 8);
-  paint.save();
-  paint.translate(12, upper + 60);
-  paint.rotate(-Math.PI / 2);
-  paint.textAlign = "center";
-  paint.fillText(`← ${t("matrix.dst")}`, 0, 0);
-  paint.restore();
+  axisTitle(paint, `← ${t("matrix.dst")}`, 12, upper + 60, true);
 }
 
 function matrixPointer(run, canvas, { cells, sources, destinations, left, upper, pitch, byHost, open }) {

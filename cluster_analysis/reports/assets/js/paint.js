@@ -69,9 +69,7 @@ function metricScale(run, metric, kind) {
 function scaleLegend(scale, format, words = ["", ""], missing = t("heat.missing")) {
   const [low, high] = scale.ends;
   return el("div", { class: "legend" },
-    el("span", {}, `${words[0] ? `${words[0]} ` : ""}${format(low)}`),
-    el("i", { class: "ramp", style: { background: rampCss(scale.names) } }),
-    el("span", {}, `${format(high)}${words[1] ? ` ${words[1]}` : ""}`),
+    el("span", {}, `${words[0]} ${format(low)}`.trim(), el("i", { class: "ramp", style: { background: rampCss(scale.names) } }), `${format(high)} ${words[1]}`.trim()),
     el("span", {}, el("i", { class: "hollow" }), missing));
 }
 
@@ -171,6 +169,22 @@ function pixelColumns(n, left, width) {
     columns.push({ x, width: Math.max(1, next - x), from, to });
   }
   return columns;
+}
+
+// The column or row at a share of the picture.
+const columnAt = (columns, share) => columns[Math.max(0, Math.min(columns.length - 1, Math.floor(share * columns.length)))];
+
+// The name of a row at its left; that of the first row stays on the canvas where rows are lower than letters.
+function labelRow(paint, text, right, y) {
+  paint.textAlign = "right";
+  paint.fillText(text, right, Math.max(9, y + 4));
+}
+
+// A text with an ellipsis where it is too wide.
+function fitted(paint, text, width) {
+  let shown = text;
+  while (shown && paint.measureText(shown).width > width) shown = `${shown.replace(/…$/, "").slice(0, -1)}…`;
+  return shown;
 }
 
 function resetButton(holder, isZoomed, reset) {

@@ -113,7 +113,7 @@ function drawStages(run) {
   sortableTable(byId("stage-bars"), {
     rows, empty: t("stages.none"),
     columns: [
-      { name: t("stages.stage"), value: (row) => row.stage },
+      { name: t("stages.stage"), value: (row) => row.stage, cell: (row) => t("map.stage", row) },
       { name: t("stages.ranks"), value: (row) => row.n, isNumber: true },
       ...metrics.map((metric) => ({ name: metric === "exposed_only" ? t("part.exposed_only") : metricName(metric), value: (row) => row[metric], cell: (row) => formatUs(row[metric]), isNumber: true })),
       { name: "", value: (row) => row.computing, cell: (row) => inlineBar(parts(row), most), isWide: true },
