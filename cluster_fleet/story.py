@@ -40,8 +40,8 @@ class Story:
     by_clock: bool
     hours_lost: float
     n_named: int
-    counters: tuple[str, ...] = ()
-    probe: str = ""
+    counters: tuple[str, ...]
+    probe: str
 
     @property
     def is_slow(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cluster_collect.faults import HostError
 from cluster_run.errors import ClusterError
@@ -49,13 +49,13 @@ class Captured:
     steps: range
     hosts: tuple[HostId, ...]
     lost: Mapping[HostId, Lost]
-    directories: Mapping[HostId, str] = field(default_factory=dict)
+    directories: Mapping[HostId, str]
     #: The captures of each host, by their paths below its directory.
-    captures: Mapping[HostId, frozenset[str]] = field(default_factory=dict)
-    n_bytes: int = 0
-    busy_s: float = 0.0
-    step_s: float = 0.0
-    notes: tuple[str, ...] = ()
+    captures: Mapping[HostId, frozenset[str]]
+    n_bytes: int
+    busy_s: float
+    step_s: float
+    notes: tuple[str, ...]
 
 
 class NotCapturedError(ClusterError):

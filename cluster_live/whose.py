@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from cluster_live.host.processes import SHARED
 from cluster_live.options import LINES, WayName
@@ -45,8 +45,8 @@ class Target:
 class Decision:
     """Which hosts a capture may be asked of, and why not of the others."""
 
-    targets: Mapping[HostId, Target] = field(default_factory=dict)
-    refusals: Mapping[HostId, Lost] = field(default_factory=dict)
+    targets: Mapping[HostId, Target]
+    refusals: Mapping[HostId, Lost]
 
 
 def _refused(reason: str, advice: str) -> Lost:

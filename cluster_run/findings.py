@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from cluster_run.facts import Fact
@@ -245,8 +245,8 @@ class FindingsDocument:
     verdict: Verdict
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
-    notes: tuple[Fact, ...] = ()
-    replay: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[Fact, ...]
+    replay: Mapping[str, float]
 
 
 def unless_open(verdict: Verdict, notes: Iterable[Fact], *, lacks: bool) -> Verdict:

@@ -143,8 +143,8 @@ class SpanFile(Struct, frozen=True):
 class BatchBulk(Struct, frozen=True):
     """The large tables of a batch: by step, and the places of all its operators."""
 
-    by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)
-    spans: SpanTable | SpanFile = field(default_factory=lambda: SpanTable(OPERATOR_SPANS.empty_table()))
+    by_step: Mapping[int, StepTables | StepFiles]
+    spans: SpanTable | SpanFile
 
     def piece(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
         """Return the tables of the step with this number, or `SPANS`; empty ones where the batch has none."""

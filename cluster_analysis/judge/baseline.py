@@ -76,7 +76,7 @@ class Comparison(Struct, frozen=True):
     """All changes, certain and large ones first. `refusals` are why nothing can be compared."""
 
     changes: tuple[Change, ...]
-    refusals: tuple[Fact, ...] = ()
+    refusals: tuple[Fact, ...]
     findings: tuple[Matched, ...] = ()
 
 

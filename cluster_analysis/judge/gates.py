@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.cost.whatif import Saving
@@ -59,12 +59,12 @@ class Context(Struct, frozen=True):
     view: JobView
     limits: Thresholds
     step_us: float
-    chance_us: float = 0.0
-    error_share: float = 0.0
-    mean_error_share: float = 0.0
-    copied_share: float = 0.0
-    holds_the_step: bool = False
-    prior: Mapping[int, float] = field(default_factory=dict)
+    chance_us: float
+    error_share: float
+    mean_error_share: float
+    copied_share: float
+    holds_the_step: bool
+    prior: Mapping[int, float]
 
     @property
     def is_far_off(self) -> bool:

@@ -31,7 +31,7 @@ def quantiles_of(values: FloatArray, groups: IntArray, quantile: float, n_groups
 
 
 def _side_by_side(
-    values: FloatArray, groups: IntArray, n_groups: int = 0
+    values: FloatArray, groups: IntArray, n_groups: int
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Values by group and size, where each group begins, and how many it has; without NaN."""
     n_groups = max(n_groups, int(groups.max(initial=-1)) + 1)

@@ -37,7 +37,7 @@ def message_times(
     elapse: FloatArray,
     transfer: FloatArray,
     *,
-    may_wait: bool = True,
+    may_wait: bool,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Transfers of operators (O,), what a message's instance takes by itself (M,), and which ones wait (M,).
 

@@ -15,7 +15,7 @@ from cluster_analysis.tables.model import RankSource, Selection
 from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
 
 
-def read_windows(source: RankSource, selection: Selection, *, with_spans: bool = True) -> RankTables:
+def read_windows(source: RankSource, selection: Selection, *, with_spans: bool) -> RankTables:
     """Return the tables of all windows of a rank; `selection` counts steps as they are numbered here.
 
     Rows of a step have the number that it has among all windows, and kinds of operators are summed. Metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
@@ -32,12 +32,12 @@ class Inventory:
 
     name: str
     specs: tuple[HostSpec, ...]
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    rank_table: Path | None = None
-    output: Path | None = None
-    warnings: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]]
+    aliases: Mapping[str, str]
+    rank_table: Path | None
+    output: Path | None
+    warnings: tuple[str, ...]
+    variables: Mapping[str, str]
 
 
 def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[str, str]) -> Inventory:

@@ -42,7 +42,7 @@ def is_timeline(path: bytes) -> bool:
     return (b"/" + path).endswith(b"/" + _OUTPUT_NAME + b"/trace_view.json")
 
 
-def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool = False) -> Callable[[bytes], bool]:
+def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool) -> Callable[[bytes], bool]:
     """Return the test for one host's paths (relative to its profiler root).
 
     A `PROF_*` directory is read only where no parsed output stands above it, and a timeline only

@@ -45,11 +45,11 @@ class RankArguments:
     which lie in its output folder, unless `findings` is another file; that one needs no `like`.
     """
 
-    like: Path | None = None
-    findings: Path | None = None
-    ranks: frozenset[int] | None = None
-    suspects: bool = False
-    whole_ranks: frozenset[int] = frozenset()
+    like: Path | None
+    findings: Path | None
+    ranks: frozenset[int] | None
+    suspects: bool
+    whole_ranks: frozenset[int]
 
 
 def add_rank_options(group: argparse._ArgumentGroup) -> None:

@@ -19,8 +19,8 @@ _N_OF_FINDING = 2
 class Suspects:
     """Ranks in ascending order: `named` by findings, and their `peers`."""
 
-    named: tuple[int, ...] = ()
-    peers: tuple[int, ...] = ()
+    named: tuple[int, ...]
+    peers: tuple[int, ...]
 
     @property
     def ranks(self) -> frozenset[int]:

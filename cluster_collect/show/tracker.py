@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import get_args
 
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.progress_events import ProgressListener
@@ -52,7 +51,7 @@ class Tracker(ProgressListener):
         verbosity: Verbosity,
         say: Callable[[str], None],
         clock: Callable[[], float],
-        lines_for: Collection[HostState] = get_args(HostState),
+        lines_for: Collection[HostState],
     ) -> None:
         self._specs = {spec.host: spec for spec in specs}
         self._verbosity = verbosity

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import gt
 from pathlib import Path
@@ -55,9 +54,9 @@ class Shared:
     journal: Journal
     watch: ProgressListener
     cap: BandwidthCap | None
-    same_files: SameFiles = field(default_factory=lambda: SameFiles({}))
-    table: RankTable | None = None
-    end_s: float = math.inf
+    same_files: SameFiles
+    table: RankTable | None
+    end_s: float
 
 
 async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float) -> _T:

@@ -125,7 +125,7 @@ def _by_run(values: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(pooled, _LEAST_SIGMA**2))
 
 
-def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Course:
+def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int) -> Course:
     """Follow each unit through all runs: healthy, slow since, repaired on.
 
     `n_fleet` is of how many units these were taken because they looked slow; 0 for none but these.

@@ -95,10 +95,10 @@ class TrainingJob:
     state: JobState
     finished_s: float | None
     annotations: Mapping[str, str]
-    began_s: float | None = None
-    ttl_s: float | None = None
-    finalizers: tuple[str, ...] = ()
-    is_deleted: bool = False
+    began_s: float | None
+    ttl_s: float | None
+    finalizers: tuple[str, ...]
+    is_deleted: bool
 
     @property
     def path(self) -> str:

@@ -44,7 +44,7 @@ class Daemon:
 
     session: Session
     port: int
-    context: ssl.SSLContext | None = field(default=None, repr=False)
+    context: ssl.SSLContext | None = field(repr=False)
 
     async def ask(self, request: Mapping[str, object]) -> Mapping[str, Any]:
         """Send one request and return the answer.

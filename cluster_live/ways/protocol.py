@@ -79,8 +79,8 @@ class Progress:
 
     has_begun: bool
     has_ended: bool
-    began_s: float | None = None
-    ended_s: float | None = None
+    began_s: float | None
+    ended_s: float | None
     logged: bool = False
     trouble: str = ""
 

@@ -81,7 +81,7 @@ def is_named_after(n_runs: int, n_devices: int) -> bool:
     """Whether one device of so many, far slower than all others in each run, is then named."""
     values = np.zeros((n_runs, n_devices))
     values[:, 0] = 1.0
-    return bool(courses(values, np.full_like(values, 1e-6), EFFECTS["compute"]).onset[0] >= 0)
+    return bool(courses(values, np.full_like(values, 1e-6), EFFECTS["compute"], 0).onset[0] >= 0)
 
 
 def test_the_page_says_how_many_runs_it_takes_to_name_a_device() -> None:

@@ -18,7 +18,7 @@ def first_named(fleet: SimulatedFleet, metric: str) -> dict[int, int]:
     effect, names = EFFECTS[metric], {}
     for end in [*range(EVERY, len(fleet.days), EVERY), len(fleet.days)]:
         values = fleet.values[:end]
-        course = courses(values, variances(values, fleet.errors[:end]), effect)
+        course = courses(values, variances(values, fleet.errors[:end]), effect, 0)
         for unit in np.flatnonzero((course.onset >= 0) | course.intermittent).tolist():
             names.setdefault(unit, end - 1)
     return names

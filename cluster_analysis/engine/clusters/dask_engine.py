@@ -94,8 +94,8 @@ class DaskEngine(Engine):
         shares_scratch: bool = False,
         workers: Sequence[str] | None = None,
         ask: Ask = _nobody,
-        remarks: Sequence[str] = (),
-        stop: Stop = _nothing,
+        remarks: Sequence[str],
+        stop: Stop,
     ) -> None:
         """Take over a client.
 

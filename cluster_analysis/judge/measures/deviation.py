@@ -78,7 +78,7 @@ def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None 
 
 
 def deviation_of(
-    series: FloatArray, family: IntArray, least: FloatArray, *, healthy: float = 0.0,
+    series: FloatArray, family: IntArray, least: FloatArray, *, healthy: float,
     min_peers: int = 1, by_mean: bool = False, is_relative: bool = False, is_alone: bool = False,
 ) -> Deviation:  # fmt: skip
     """Test the middle of each unit's steps (U, S) against the others of its family, without itself.

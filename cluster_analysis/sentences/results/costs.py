@@ -81,8 +81,8 @@ def cost_between(
     low_ms: float | None,
     high_ms: float | None,
     *,
-    is_least: bool = False,
-    is_most: bool = False,
+    is_least: bool,
+    is_most: bool,
 ) -> Cost:
     """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired.
 

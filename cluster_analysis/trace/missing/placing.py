@@ -167,7 +167,7 @@ class MissingCall(Struct, frozen=True):
     source: int
     start_us: float
     end_us: float
-    place: tuple[int, int, int] | None = None
+    place: tuple[int, int, int] | None
 
 
 def placed(

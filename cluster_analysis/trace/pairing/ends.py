@@ -42,7 +42,7 @@ class Program(Struct, frozen=True):
 
 
 def programs_of(
-    calls: Calls, offset_us: FloatArray, topology: Topology, stated: Stated | None = None
+    calls: Calls, offset_us: FloatArray, topology: Topology, stated: Stated | None
 ) -> list[Program]:
     """Find the programs of all groups that have messages.
 

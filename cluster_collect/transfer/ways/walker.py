@@ -34,8 +34,8 @@ N_FILES_IN_FLIGHT = 64
 class Walked:
     """What a walk may follow, and what it reports besides the files."""
 
-    follow: Sequence[str] = ()
-    pattern: bytes = b""
+    follow: Sequence[str]
+    pattern: bytes
     root: bytes = b""
     links: list[Link] = field(default_factory=list)
     unreadable: list[bytes] = field(default_factory=list)

@@ -29,9 +29,9 @@ _WILDCARDS = re.compile(r"[*?!,]")
 class KnownKeys:
     """What the files say about one host: public keys as `type base64`."""
 
-    trusted: tuple[str, ...] = ()
-    authorities: tuple[str, ...] = ()
-    revoked: tuple[str, ...] = ()
+    trusted: tuple[str, ...]
+    authorities: tuple[str, ...]
+    revoked: tuple[str, ...]
 
 
 @dataclass

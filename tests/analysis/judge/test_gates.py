@@ -41,7 +41,7 @@ def suspected(computing: FloatArray, where: Topology = ONE_HOST) -> tuple[Suspec
     case = build_case(evidence_of_computing(computing, where), where, limits)
     metric = next(one for one in case.local_times if one.is_computing)
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, len(where.ranks)), bool))
-    return suspect, Context(case.view, limits, STEP_US)
+    return suspect, Context(case.view, limits, STEP_US, 0.0, 0.0, 0.0, 0.0, False, {})
 
 
 @pytest.mark.parametrize(

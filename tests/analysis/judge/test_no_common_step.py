@@ -42,5 +42,7 @@ def test_a_unit_that_is_known_in_one_step_alone_tells_nothing_of_how_far_it_scat
     series[2, 1:], series[3] = np.nan, np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = deviation_of(series, np.zeros(6, np.int32), np.full(6, 0.01), is_relative=True, is_alone=True)
+        found = deviation_of(
+            series, np.zeros(6, np.int32), np.full(6, 0.01), is_relative=True, is_alone=True, healthy=0.0
+        )
     assert np.isfinite(found.scale).all()

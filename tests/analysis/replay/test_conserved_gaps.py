@@ -319,7 +319,7 @@ def test_exchanges_wait_as_the_single_sends_beside_them_do(
         is_send, np.array([False, False, True, True, False, False]),
     )  # fmt: skip
     elapse = np.array([*sends_us, 100.0, 100.0, 100.0, 100.0])
-    _, _, waits = message_times(messages, messages.rank, elapse, elapse.copy())
+    _, _, waits = message_times(messages, messages.rank, elapse, elapse.copy(), may_wait=True)
     assert waits[[4, 5]].all() == waits[[4, 5]].any() == they_wait
 
 
@@ -336,6 +336,6 @@ def test_a_message_of_a_slow_card_takes_as_long_as_its_send_where_the_receiver_c
     )  # fmt: skip
     elapse = np.array([100.0, 8000.0, 100.0, 2.0])
     shorter = np.array([100.0, 2.0, 100.0, 2.0])
-    transfer, own, _ = message_times(messages, messages.rank, elapse, shorter)
+    transfer, own, _ = message_times(messages, messages.rank, elapse, shorter, may_wait=True)
     assert transfer.tolist() == [100.0, 8000.0, 100.0, 8000.0]
     assert own[3] <= 100.0

@@ -233,7 +233,7 @@ def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisRe
         lost=_lost() if job.is_faulty else (LostPart("other", 2.1, 1.0),),
     )
     findings = tuple(replace(one, places=places_of(one, topology)) for one in findings)
-    document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
+    document = FindingsDocument("0.1.0", run, verdict, findings, (), (), {})  # type: ignore[arg-type]
     return AnalysisResult(document, topology, _tables(job, topology))
 
 

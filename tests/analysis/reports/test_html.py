@@ -184,7 +184,7 @@ def test_a_baseline_shows_what_moved_and_what_was_refused():
 
 
 def test_a_baseline_without_changes_says_so():
-    page = html.render(builder.degraded(), Comparison(()))
+    page = html.render(builder.degraded(), Comparison((), ()))
     assert "Nothing moved beyond noise." in Elements(page.decode()).text
 
 

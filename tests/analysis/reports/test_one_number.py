@@ -92,7 +92,7 @@ def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(langu
 
 
 def test_the_least_that_is_nothing_is_not_known():
-    assert cost_between(0.0, 0.0, 4.0, is_least=True).phrase(755.0).en == "unknown"
+    assert cost_between(0.0, 0.0, 4.0, is_least=True, is_most=False).phrase(755.0).en == "unknown"
 
 
 def test_nothing_is_painted_on_a_healthy_page():

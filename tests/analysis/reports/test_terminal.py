@@ -93,7 +93,7 @@ def test_a_baseline_says_what_moved_and_what_was_refused():
 
 
 def test_a_baseline_that_changed_nothing_says_so():
-    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison(()))
+    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison((), ()))
     refused = Comparison((), (fact("other_number_of_ranks", before=32, after=64),))
     assert "nothing could be compared" in terminal.render(builder.healthy(), 80, False, refused)
 

@@ -48,7 +48,7 @@ def with_missing(calls: Calls, where: Topology, began_us: FloatArray | None = No
     """
     operator, _ = match_calls(calls)
     offset, n = clock_offsets(calls, operator), len(calls.ranks)
-    programs, local = programs_of(calls, offset, where), sequence(calls, np.zeros(n, np.int32))
+    programs, local = programs_of(calls, offset, where, None), sequence(calls, np.zeros(n, np.int32))
     began = np.full((2, n), np.nan) if began_us is None else began_us
     return with_missing_calls(calls, operator, offset, where, programs, local, began)[0]
 

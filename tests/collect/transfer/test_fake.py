@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.host import HostCollection, Shared
 from cluster_collect.transfer.pool import collect, look
+from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.dialers import Dialers
 from cluster_collect.transports.protocol import Receive, RunningCommand
@@ -122,6 +124,9 @@ def outcome_of(
                 journal=journal,
                 watch=watch or Recorder(),
                 cap=None,
+                same_files=SameFiles({}),
+                table=None,
+                end_s=math.inf,
             )
             spec = HostSpec(HostId("1"), ServerId("s"), address="fake", profiler_root="/root")
             return await HostCollection(spec, shared).run()
