@@ -53,11 +53,11 @@ class Fleet:
         """
         text = str(where)
         is_url = "://" in text
-        #: What messages call it: never with a password.
-        self.name = sa.make_url(text).render_as_string(hide_password=True) if is_url else text
+        url = _url_of(text) if is_url else sa.URL.create("sqlite", database=text)
+        #: What messages call it: never with a password, which may stand behind the question mark, too.
+        self.name = url.set(query={}).render_as_string(hide_password=True) if is_url else text
         if must_exist and not is_url and not Path(text).exists():
             raise InputError(f"{text}: no such database", "cluster-fleet add RUN makes one")
-        url = sa.make_url(text) if is_url else sa.URL.create("sqlite", database=text)
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
         self._is_sqlite = url.get_backend_name() == "sqlite"
@@ -316,6 +316,17 @@ class Fleet:
                 )
             if found < NEWEST:
                 migrate(connection)
+
+
+def _url_of(text: str) -> sa.URL:
+    with suppress(ValueError, sa.exc.ArgumentError):  # they quote a part of it, and it may hold a password
+        url = sa.make_url(text)
+        if "@" not in f"{url.host}{url.database}":  # else that is the end of a password
+            return url
+    raise InputError(
+        "the URL of the database cannot be read",
+        "postgresql://USER@HOST/DATABASE; in a password : is %3A, / is %2F, @ is %40",
+    )
 
 
 def _in_parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -21,8 +21,8 @@ from cluster_run.layout import FLEET_VARIABLE
 SETTINGS_PREFIX = "CLUSTER_HOOK_"
 #: Variables that another user's process gets: paths of the site's commands and of Slurm, its clock.
 _OF_THE_SITE = ("PATH", "SLURM_CONF", "TZ")
-#: A job's user gets the fleet's database where no password is in its URL.
-_PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
+#: A job's user gets the fleet's database where it is a file, or a URL that can hold no password.
+_WITHOUT_PASSWORD = re.compile(r"(?!.*://).*|[^?@]*://([^:?@]*@)?[^?@]*(\?(?!.*password)[^@]*)?")
 _LAUNCHER = Path(__file__).with_name("launch.py")
 
 
@@ -43,7 +43,7 @@ def child_environment(
         return {**own, **(extra or {})}
     site = {name: os.environ[name] for name in _OF_THE_SITE if os.environ.get(name)}
     fleet = os.environ.get(FLEET_VARIABLE, "")
-    if fleet and not _PASSWORD.search(fleet):
+    if fleet and _WITHOUT_PASSWORD.fullmatch(fleet):
         site[FLEET_VARIABLE] = fleet
     user = {"HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name, "LANG": "C.UTF-8"}
     return {"PATH": os.defpath, **site, **user, **(extra or {})}

@@ -18,7 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from cluster_hook.telling.webhook import NoRedirection
+from cluster_hook.telling.webhook import NoRedirection, is_http
 from cluster_run.errors import ClusterError, InputError, read_as, spoken
 from cluster_run.files import json_of
 
@@ -83,6 +83,8 @@ class ApiClient:
     """Calls of one API server."""
 
     def __init__(self, access: ApiAccess) -> None:
+        if not is_http(access.url):
+            raise InputError("--api-server holds no http:// or https:// address")
         self._access = access
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), NoRedirection()]
         if access.url.startswith("https://"):

@@ -70,10 +70,18 @@ def find_webhook(file: Path | None, chosen: WebhookFormat) -> Webhook | None:
         if file is not None:
             raise InputError(f"{source} is empty", "write the webhook's address into it")
         return None
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or len(url.split()) != 1:
+    if not is_http(url):
         raise InputError(f"{source} holds no http:// or https:// address")
     return Webhook(url, chosen)
+
+
+def is_http(url: str) -> bool:
+    """Whether a server can be asked by it."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:  # whose text holds a part of it, and that may be a secret
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and len(url.split()) == 1
 
 
 def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]) -> bytes:

@@ -64,7 +64,12 @@ def test_a_password_of_the_database_reaches_no_job(monkeypatch: pytest.MonkeyPat
     for where, is_given in (
         ("/srv/f.db", True),
         ("postgresql://a@h/d", True),
+        ("postgresql://a@h:5432/d?connect_timeout=3", True),
+        ("postgresql:///d?host=/run/postgresql", True),
         ("postgresql://a:b@h/d", False),
+        ("postgresql://a:b/c@h/d", False),
+        ("postgresql://a:b@c/d@h/d", False),
+        ("postgresql://a@h/d?password=b", False),
     ):
         monkeypatch.setenv("CLUSTER_FLEET", where)
         assert ("CLUSTER_FLEET" in child_environment(identity=user)) == is_given

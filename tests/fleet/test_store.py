@@ -196,9 +196,20 @@ def test_sqlite_and_postgresql_give_the_same_answers(tmp_path: Path, postgresql:
     assert len(answers[0][3]) == 10
 
 
-def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://fleet:hunter2@127.0.0.1:1/none",
+        "postgresql://fleet@127.0.0.1:1/none?password=hunter2",
+        # As people write them who do not know that these signs have a meaning there.
+        "postgresql://fleet:a@hunter2/b@127.0.0.1:1/none",
+        "postgresql://fleet:a/hunter2@127.0.0.1:1/none",
+        "postgresql://fleet:a@b:hunter2@127.0.0.1:1/none",
+    ],
+)
+def test_a_password_is_in_no_message(where: str) -> None:
     with pytest.raises(InputError) as error:
-        Fleet("postgresql://fleet:hunter2@127.0.0.1:1/none")
+        Fleet(where)
     assert "hunter2" not in str(error.value)
 
 
@@ -207,6 +218,7 @@ def test_a_password_is_in_no_message(tmp_path: Path) -> None:
     [
         ("mysql://me@host/fleet", "a file, or postgresql://USER@HOST/DATABASE with"),
         ("postgresql://me@127.0.0.1:1/fleet", "does psql postgresql://me@127.0.0.1:1/fleet reach it?"),
+        ("postgresql://me@host:port/fleet", "the URL of the database cannot be read"),
         ("none/fleet.db", "is its directory there?"),
         (".", "is it a fleet's database"),
     ],

@@ -144,3 +144,9 @@ def test_the_times_of_a_job_are_utc() -> None:
 def test_an_object_of_another_form_is_refused(item: dict[str, object]) -> None:
     with pytest.raises(InputError):
         parse_training_job(BATCH, item)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8001", "http://[::1", "ftp://127.0.0.1", "http://"])
+def test_a_server_that_cannot_be_asked_is_told_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(InputError, match="--api-server holds no http:// or https:// address"):
+        ApiClient(ApiAccess(url))
