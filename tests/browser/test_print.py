@@ -47,6 +47,7 @@ def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, name, lan
         pytest.skip("pdftotext is not installed (Debian: apt-get install poppler-utils)")
     page = viewer.open(PAGES[name](), locale=language)
     headings = {text for text in page.locator("h2, h3").all_inner_texts() if text.strip()}
+    page.emulate_media(media="print")  # the tab shows it as on a screen, and would print that
     path = tmp_path / "printed.pdf"
     page.pdf(path=path, format="A4", print_background=True)
     done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True)
