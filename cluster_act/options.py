@@ -44,11 +44,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_about(parser)
     what = parser.add_argument_group("what to act on")
     what.add_argument(
-        "run", type=named_path, nargs="?", metavar="RUN", help="whom the alarms of this run name"
+        "run", type=named_path, nargs="?", metavar="RUN", help="the devices and hosts of this run's alarms"
     )
-    what.add_argument("--fleet", action="store_true", help="who is slow over many runs")
-    what.add_argument("--undo", metavar="NODE", help="take back what was done to a node, or `all`")
-    what.add_argument("--log", action="store_true", help="all that was done")
+    what.add_argument("--fleet", action="store_true", help="devices and hosts that are slow over many runs")
+    what.add_argument("--undo", metavar="NODE", help="undo what was done to a node, or to `all`")
+    what.add_argument("--log", action="store_true", help="show all actions")
     what.add_argument(
         "--probe", nargs=2, metavar=("DEVICE", "CONTROL"), help="compare two devices: node017:5 node018:5"
     )
@@ -63,8 +63,8 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--way", choices=tuple(WAYS), default="slurm", help="default: %(default)s")
     how.add_argument(
         "--node-name", type=_node_names, default=NodeNames("{host}"), metavar="TEXT",
-        help="what nodes are called there: {host} is what a host calls itself, "
-        "{short} that up to the first dot (default: {host})",
+        help="names of nodes there: {host} is the host's own name, {short} that name up to the first dot "
+        "(default: {host})",
     )  # fmt: skip
     how.add_argument("--apply", action="store_true", help="do it")
     add_valued(how, "--budget", positive_number, 2, "N", "nodes a day")
@@ -78,17 +78,25 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--sender", default=MindCluster.sender, metavar="NAME", help="mindcluster: the fault's sender"
     )
-    how.add_argument("--namespace", default=MindCluster.namespace, help="mindcluster: of the ConfigMap")
+    how.add_argument(
+        "--namespace", default=MindCluster.namespace, help="mindcluster: namespace of the ConfigMap"
+    )
     how.add_argument(
         "--customization", type=named_path, metavar="FILE", default=MindCluster.customization,
         help="mindcluster: the site's publicCustomization.json",
     )  # fmt: skip
     how.add_argument(
-        "--command", default="", metavar="LINE", help="command: what is called with apply or undo"
+        "--command",
+        default="",
+        metavar="LINE",
+        help="command: the command line that is called with apply or undo",
     )
     probe = parser.add_argument_group("the probe")
     probe.add_argument(
-        "--probe-command", default="", metavar="LINE", help="prints a time last; {device} is its number"
+        "--probe-command",
+        default="",
+        metavar="LINE",
+        help="command that prints a time last; {device} is the device's number",
     )
     probe.add_argument("--ssh", default="ssh -o BatchMode=yes", metavar="LINE", help="how nodes are reached")
     add_valued(probe, "--seconds", positive_number, 120, "S")

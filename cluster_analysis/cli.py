@@ -103,7 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only errors on stderr")
     add_about(parser)
     return parser
 
@@ -154,16 +154,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--show-addresses", action="store_true", help="real host addresses in reports, not only mapped ids"
     )
-    out.add_argument(
-        "--no-output", action="store_true", help="write no file: the result on stdout is all there is"
-    )
+    out.add_argument("--no-output", action="store_true", help="write no file, only the result on stdout")
     out.add_argument(
         "--fail-on",
         metavar="WHEN",
         type=_fail_on,
         default=FailOn(),
         help=f"exit with 4 when there is such a finding: {' or '.join([*FAILING][1:])}; unknown: when "
-        "nothing could be told; regression[:PERCENT]: when the step is longer than the baseline's, or a new "
+        "the verdict is unknown; regression[:PERCENT]: when the step is longer than the baseline's, or a new "
         "finding costs more than that; several with commas (default: never)",
     )
 

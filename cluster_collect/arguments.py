@@ -180,7 +180,8 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         "--rank-table",
         type=named_path,
         metavar="FILE",
-        help="rank table of the job, over the inventory's; without other hosts, its hosts are collected from",
+        help="rank table of the job, in place of the inventory's; if no other hosts are named, collect "
+        "from its hosts",
     )
     group.add_argument("--profiler-root", metavar="DIR", help="directory of the profiler data on the hosts")
     group.add_argument("--user", metavar="NAME", help="login name")
@@ -243,7 +244,7 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         "--compression",
         choices=get_args(Compression),
         default=_DEFAULTS.compression,
-        help="on the wire (default: %(default)s, what the host has)",
+        help="compression on the wire (default: %(default)s, what the host has)",
     )
     group.add_argument(
         "--verify",
@@ -278,7 +279,7 @@ def _add_columns_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     _add_limit(group, "--jobs", "n_jobs", positive_number, "N", "hosts that send at a time")
-    tries = "tries a host, where trying again may help"
+    tries = "attempts at a host, if trying again may help"
     _add_limit(group, "--attempts", "n_attempts", positive_number, "N", tries)
     in_all = "bytes a second in all, like 200M"
     group.add_argument("--bandwidth", dest="bandwidth_bytes_per_s", type=size, metavar="SIZE", help=in_all)
@@ -291,7 +292,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
-    hangs = "a host that sends less in a second is taken for one that hangs"
+    hangs = "a host that sends less in a second counts as hanging"
     _add_limit(group, "--least-rate", "least_bytes_per_s", size, "SIZE", hangs)
     by_default = f"(default: {_DEFAULTS.host_deadline_s:g}, with --live {LIVE_HOST_DEADLINE_S:g})"
     for name, default, text in (

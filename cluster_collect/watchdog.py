@@ -85,7 +85,7 @@ class Watchdog:
         if silent_s >= self._deadline_s:
             raise StalledError(
                 f"no answer for {self._deadline_s:g} s while {waiting_for}",
-                "look whether the host hangs; call it again to go on",
+                "check whether the host hangs; call it again to go on",
             )
         if quiet_s >= self._quiet_s and self._when_quiet is not None:
             self._when_quiet()

@@ -20,7 +20,7 @@ from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 
 _CODES = {
-    ExitCode.INCOMPLETE: "status: there is no run, so that nothing can be told",
+    ExitCode.INCOMPLETE: "status: there is no run, so nothing can be said",
     ExitCode.FINDINGS: "status, show: a device or host is slow",
 }
 
@@ -29,7 +29,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser: argparse.ArgumentParser = Parser(
         prog="cluster-fleet",
-        description="Remembers what runs say of devices, hosts and links: which are slow since when.",
+        description="Remembers the results of runs by device, host and link: which are slow, and since when.",
         epilog=exit_codes_help(_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,7 +50,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="call hosts as the rank table does; else by their own name",
     )
     add.add_argument("-q", "--quiet", action="store_true", help="print nothing")
-    status = _command(commands, "status", "who is slow since when, the costliest first")
+    status = _command(
+        commands, "status", "devices and hosts that are slow, and since when; the costliest first"
+    )
     _add_form(status)
     status.add_argument("--page", type=named_path, metavar="FILE", help="write a page, too")
     status.add_argument(
@@ -71,8 +73,10 @@ def make_parser() -> argparse.ArgumentParser:
     export.add_argument("--with-names", action="store_true", help="leave names and keys as they are")
     bring = _command(commands, "import", "add the runs of such a file")
     bring.add_argument("file", type=named_path, metavar="FILE")
-    forget = _command(commands, "forget", "delete old runs, and devices that no run has left")
-    forget.add_argument("--before", type=date_s, required=True, metavar="DATE", help="as 2026-05-31, UTC")
+    forget = _command(commands, "forget", "delete old runs, and devices that are in no other run")
+    forget.add_argument(
+        "--before", type=date_s, required=True, metavar="DATE", help="a date like 2026-05-31, UTC"
+    )
     return parser
 
 

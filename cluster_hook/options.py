@@ -100,7 +100,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         "--webhook-format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="who reads the message (default: %(default)s)",
+        help="form of the message, by its reader (default: %(default)s)",
     )
     add_language(group, LANGUAGE, argparse.SUPPRESS)
     group.add_argument(

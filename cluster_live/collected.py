@@ -149,7 +149,7 @@ def _suspects(result: Taken, say: Say) -> frozenset[int]:
         raise ClusterError(f"{run} could not be analysed, so there is nothing to zoom to: {why}")
     suspects = read_suspects(findings_of(run))
     if not suspects.ranks:
-        say("nobody is suspected: there is nothing to zoom to")
+        say("no rank is suspected: there is nothing to zoom to")
     else:
         named, peers = format_number_ranges(suspects.named), format_number_ranges(suspects.peers)
         say(f"suspects: {named}; peers to compare with: {peers or 'none'}")

@@ -39,7 +39,8 @@ def elsewhere(
     by_collectives = _clocks_s(run)
     if by_collectives is None:
         return {}, (
-            "the files hold no collectives to tell by whether the same steps are the same iterations",
+            "the files hold no collectives, so it is not known whether the same steps are the same "
+            "iterations",
         )
     asked = {one.host: one for one in hosts if one.clock_offset_ms is not None}
     apart_s = {
@@ -58,7 +59,9 @@ def elsewhere(
     }
     n_unknown = len(hosts) - len(apart_s)
     if n_unknown:
-        return lost, (f"{n_unknown} hosts share no collectives with the others: their steps are as they say",)
+        return lost, (
+            f"{n_unknown} hosts share no collectives with the others: their step numbers are believed",
+        )
     return lost, ()
 
 

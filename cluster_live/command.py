@@ -90,7 +90,7 @@ async def previewed(hosts: Hosts, live: LiveOptions) -> str:
             f"about {format_bytes(seen * n_ranks * live.n_steps)} on the hosts, as an earlier one took "
             f"{format_bytes(seen)} a rank and step"
             if seen
-            else "how many bytes is not known: no earlier capture of this command is there to go by"
+            else "how many bytes is not known: there is no earlier capture of this command"
         )
         return "\n".join([*lines, "nothing was sent"]) + "\n"
 

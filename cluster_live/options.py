@@ -101,7 +101,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         "--parse",
         choices=get_args(Parse),
         default=LiveOptions.parse,
-        help="who parses: a process of its own on the 'host' (the default), the 'job', or nobody",
+        help="what parses: a process of its own on the 'host' (the default), the 'job', or nothing ('never')",
     )
     add(
         "--live-deadline",
@@ -120,8 +120,13 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="training log on the hosts that tells steps (mindspore)",
     )
-    add("--step-pattern", default="", metavar="REGEX", help="what stands before and around the number in it")
-    add("--every", type=_duration_s, metavar="TIME", help="do so again and again: 30m, 2h")
+    add(
+        "--step-pattern",
+        default="",
+        metavar="REGEX",
+        help="regular expression whose one group is the step number",
+    )
+    add("--every", type=_duration_s, metavar="TIME", help="repeat it at this interval: 30m, 2h")
     add(
         "--keep",
         type=positive_number,
@@ -133,13 +138,13 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         "--webhook-file",
         type=named_path,
         metavar="FILE",
-        help="file with an address: told when a verdict changes",
+        help="file with the address of a webhook: it gets a message when a verdict changes",
     )
     add(
         "--webhook-format",
         default=LiveOptions.webhook_format,
         metavar="FORMAT",
-        help="as of cluster-hook (default: %(default)s)",
+        help="as in cluster-hook (default: %(default)s)",
     )
     add(
         "--prometheus-dir",

@@ -140,7 +140,7 @@ class Session:
                 if not ended.done():
                     if not self._marker.found:
                         raise never_started(deadline_s)
-                    raise StalledError(f"no answer for {deadline_s:g} s", "look whether the host hangs")
+                    raise StalledError(f"no answer for {deadline_s:g} s", "check whether the host hangs")
                 result = ended.result()
                 if not self._marker.found:
                     raise not_run(result, self._marker)
@@ -164,7 +164,7 @@ class Session:
         try:
             answer: Mapping[str, Any] = json_of(line)
             if "held" in answer:
-                raise HeldError(str(answer["held"]), "wait for its end, or look who it is")
+                raise HeldError(str(answer["held"]), "wait for its end, or find out which one it is")
             if "error" in answer:
                 raise RemoteFailureError(str(answer["error"]))
             return answer["answer"]

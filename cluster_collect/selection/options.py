@@ -58,7 +58,7 @@ def add_rank_options(group: argparse._ArgumentGroup) -> None:
         "--like",
         type=named_path,
         metavar="RUN",
-        help="from the hosts of this run directory, reached as for it, and of the same captures; "
+        help="collect the same captures again from the hosts of this run directory, reached in the same way; "
         "into it, unless --output names another",
     )
     group.add_argument(
@@ -76,7 +76,7 @@ def add_rank_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--keep-raw",
         metavar="RANKS",
-        help="of these ranks everything, whole, where the others come as columns or for the analysis alone",
+        help="fetch all files of these ranks, whole; of the others only columns, or what the analysis reads",
     )
 
 
@@ -94,7 +94,7 @@ def rank_arguments(
         parser.error("--findings goes with --ranks suspects")
     if given.keep_raw == SUSPECTS:
         parser.error(
-            "--keep-raw suspects: nobody knows them yet; cluster-analyse RUN, and then "
+            "--keep-raw suspects: they are not known yet; call cluster-analyse RUN, and then "
             "cluster-collect --like RUN --ranks suspects --what full"
         )
     if given.keep_raw is not None and not {"analysis", "columns"} & set(what):

@@ -25,13 +25,13 @@ MAX_CLOCK_OFFSET_MS = 1000.0
 
 _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
 _RAW_ADVICE = (
-    "what was fetched is analysed the same; timelines, which are read on their hosts alone, are not known"
+    "what was fetched is analysed as usual; timelines, which are only read on their hosts, are missing"
 )
 _UNREAD_ADVICE = (
     "call it again with a larger --columns-deadline or --columns-memory; --what full fetches them whole"
 )
 _WHOLE_ADVICE = (
-    "they are analysed the same; a larger --columns-deadline or --columns-memory lets them come as columns"
+    "they are analysed as usual; a larger --columns-deadline or --columns-memory lets them come as columns"
 )
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
@@ -222,7 +222,7 @@ def _missing_text(around: Surroundings) -> str:
         advice = "add the host to the inventory, or set its server_id to the name in the rank table"
         text += f"\nmissing: {printable(around.missing)}\n  → {advice}\n"
     if around.absent_ranks:
-        advice = "ranks are told by names like profiler_info_13.json; --what GLOB takes files by their paths"
+        advice = "ranks are known by names like profiler_info_13.json; --what GLOB takes files by their paths"
         text += f"\nmissing: no capture of rank {around.absent_ranks}\n  → {advice}\n"
     return text
 

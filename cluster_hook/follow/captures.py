@@ -45,7 +45,7 @@ def captures_of(job: ReportedJob, root: Path, mirror: Path, wording: Wording = O
     survey = survey_captures(job, root)
     if survey.others and job.began_s is None:
         raise NoProfileError(
-            "nobody knows any more when this job began, so which captures there are its own",
+            "it is not known any more when this job began, nor which captures there are its own",
             wording.own_directory,
         )
     if not survey.others:

@@ -57,9 +57,7 @@ def _probed(arguments: argparse.Namespace) -> Probe:
         UsageError: root named nobody, or somebody whom this host does not know.
     """
     if os.geteuid() == 0 and not arguments.probe_user:
-        raise UsageError(
-            "a probe of root's shows nothing about users", "name one who may submit: --probe-user"
-        )
+        raise UsageError("a probe as root shows nothing about users", "name one who may submit: --probe-user")
     try:
         user = pwd.getpwnam(arguments.probe_user) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     except KeyError:

@@ -189,7 +189,7 @@ def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> 
     ("arguments", "said"),
     [
         (["--ranks", "suspects", "--hosts", "a"], "--like RUN names the run directory"),
-        (["--keep-raw", "suspects", "--hosts", "a"], "nobody knows them yet"),
+        (["--keep-raw", "suspects", "--hosts", "a"], "they are not known yet"),
         (["--keep-raw", "1", "--what", "full", "--hosts", "a"], "whole already"),
         (["--ranks", "3-1", "--hosts", "a"], "--ranks: not a range"),
         (["--ranks", "1"], "or --like RUN"),

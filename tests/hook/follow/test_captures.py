@@ -100,7 +100,7 @@ def test_the_second_in_which_a_job_ended_is_the_jobs(job: ReportedJob, tmp_path:
 
 def test_when_nobody_knows_when_the_job_ran_no_capture_is_said_to_be_its_own(tmp_path: Path) -> None:
     a_capture(tmp_path / "prof", 0, _EARLIER_S)
-    with pytest.raises(NoProfileError, match="nobody knows any more"):
+    with pytest.raises(NoProfileError, match="it is not known any more"):
         captures_of(a_job(work_dir=tmp_path), tmp_path / "prof", tmp_path / "mirror")
 
 
