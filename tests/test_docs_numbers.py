@@ -11,6 +11,7 @@ from cluster_act.ways import process
 from cluster_analysis.engine import choose, protocol
 from cluster_analysis.engine.clusters import dask_engine, on_slurm
 from cluster_analysis.options import MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES
+from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import cost
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_collect.spec import CollectOptions
@@ -55,6 +56,11 @@ TOLD = {
         f"below {SMALL} starting workers",
         f"this process below {SMALL}, local processes above",
         f"`--memory-limit` ({IN_MEMORY}, ",
+    ],
+    "docs/report.md": [f"holds {percent(sections.FULL_SHARE)} of it"],
+    "cluster_analysis/sentences/words.json": [
+        f"above {percent(sections.FULL_SHARE)} of the capacity",
+        f"超过容量的 {percent(sections.FULL_SHARE)}",
     ],
     "docs/insight.md": [f"for more than {MAX_INSIGHT_BYTES // 10**6} MB of"],
     "docs/from-file-to-verdict.md": [

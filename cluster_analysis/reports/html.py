@@ -24,9 +24,9 @@ from cluster_analysis.reports.page.drawn import device_map, memory_curves, packe
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.replayed import build_lanes, build_who_waits
-from cluster_analysis.reports.page.sections import is_nearly_full, sections_of
+from cluster_analysis.reports.page.sections import FULL_SHARE, is_nearly_full, sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
+from cluster_analysis.reports.step_time import FAR_OF_PART, FAR_OF_STEP, blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
@@ -142,6 +142,7 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -
         "unit_kinds": sorted(UNIT_KINDS),
         "host_kinds": sorted(HOST_KINDS),
         "words": words_of_scripts(),
+        "limits": {"full": FULL_SHARE, "far_of_part": FAR_OF_PART, "far_of_step": FAR_OF_STEP},
     }
     columns = {
         name: values for one in (drawn[0], per_rank, *drawn[1:]) for name, values in one.columns.items()

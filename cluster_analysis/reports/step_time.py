@@ -17,9 +17,9 @@ from cluster_run.findings import Finding, FindingsDocument
 from cluster_run.ids import Rank
 
 #: A rank's time is worth a second look when it is above its stage's by this much of the part …
-_FAR_OF_PART = 0.1
+FAR_OF_PART = 0.1
 #: … and of the step.
-_FAR_OF_STEP = 0.005
+FAR_OF_STEP = 0.005
 #: What a rank spends by itself. Its communication and its bubble are what others make it wait.
 _OWN = ("compute_only", "overlapped", "free", "preparing")
 
@@ -68,7 +68,7 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
         compared_us = float(of_ranks[name][named].mean())
         peers_us = float(np.median(of_ranks[name][np.isin(stages, stages[named])]))
         more_us = compared_us - peers_us
-        is_more = more_us > _FAR_OF_PART * peers_us and more_us > _FAR_OF_STEP * step_us
+        is_more = more_us > FAR_OF_PART * peers_us and more_us > FAR_OF_STEP * step_us
         if mean_us > 0:
             rank = None if most is None else Rank(int(ranks[most]))
             parts.append(

@@ -13,7 +13,7 @@ from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.result import AnalysisResult
 
 #: From this share of the capacity on a longer sequence, or fragments, may be one too many.
-_FULL_SHARE = 0.92
+FULL_SHARE = 0.92
 
 
 class Absent(Struct, frozen=True):
@@ -49,7 +49,7 @@ def is_nearly_full(result: AnalysisResult) -> bool:
         numbers(table[f"{one}_bytes"]) for one in ("reserved", "allocated", "capacity")
     )
     share = np.where(np.isnan(reserved), allocated, reserved) / np.where(capacity > 0, capacity, np.nan)
-    return bool((share >= _FULL_SHARE).any())
+    return bool((share >= FULL_SHARE).any())
 
 
 def _n_rows(result: AnalysisResult, name: str) -> int:

@@ -34,7 +34,7 @@ class Run {
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
       changes: header.changes, metricNames: header.metric_names, hostKinds: header.host_kinds, columns,
       kernelKinds: header.kernel_kinds, memoryComponents: header.memory_components, ticket: header.ticket, lanes: header.lanes,
-      whoWaits: header.who_waits, bubbles: header.bubbles,
+      whoWaits: header.who_waits, bubbles: header.bubbles, limits: header.limits,
     });
     this.nBins = this.bins.length;
     this.places = new Map(header.placed.map((rank, i) => {

@@ -21,7 +21,8 @@ function memoryRows(run, component) {
   for (let i = 0; i < of("rank").length; i++) {
     if (of("component")[i] !== component) continue;
     const peak = Number.isNaN(of("reserved")[i]) ? of("allocated")[i] : of("reserved")[i];
-    if (!Number.isNaN(peak)) rows.push({ rank: of("rank")[i], peak, capacity: of("capacity")[i] });
+    const capacity = of("capacity")[i], isFull = peak >= run.limits.full * capacity;
+    if (!Number.isNaN(peak)) rows.push({ rank: of("rank")[i], peak, capacity, isFull });
   }
   return rows.sort((a, b) => a.rank - b.rank);
 }
@@ -41,9 +42,9 @@ function drawMemory(run, holder, rows, zoom) {
   for (const { x, width: wide, from, to } of pixelColumns(rows.length, left, width - left)) {
     // Of several ranks in a pixel the fullest.
     const row = rows.slice(from, to).reduce((a, b) => (b.peak > a.peak ? b : a)), thick = pitch > 4 ? Math.min(40, wide * 0.82) : wide;
-    paint.fillStyle = colour(isFull(row) ? "critical" : "compute");
+    paint.fillStyle = colour(row.isFull ? "critical" : "compute");
     paint.fillRect(x + (wide - thick) / 2, y(row.peak), thick, y(0) - y(row.peak));
-    if (isFull(row)) markBar(paint, x + wide / 2, y(row.peak) - 3);
+    if (row.isFull) markBar(paint, x + wide / 2, y(row.peak) - 3);
     paint.fillStyle = colour("ink");
     if (row.capacity > 0) paint.fillRect(x, y(row.capacity) - 1, wide, 2);
   }
@@ -63,10 +64,7 @@ function drawMemory(run, holder, rows, zoom) {
   holder.querySelector(".legend")?.remove();
   holder.append(el("div", { class: "legend" }, el("span", {}, el("i", { class: "part-compute_only" }), t("panel.peak")),
     rows.some((row) => row.capacity > 0) ? el("span", {}, el("i", { class: "line" }), t("panel.capacity")) : null,
-    rows.some(isFull) ? el("span", {}, el("i", { style: { background: colour("critical") } }), t("memory.full")) : null));
+    rows.some((row) => row.isFull) ? el("span", {}, el("i", { style: { background: colour("critical") } }), t("memory.full")) : null));
   asTable(holder, { title: t("memory.title"), heads: [t("axis.rank"), t("panel.peak"), t("panel.capacity"), "%"],
     rows: () => rows.map((row) => [`${row.rank}`, formatBytes(row.peak), row.capacity > 0 ? formatBytes(row.capacity) : "–", share(row)]) });
 }
-
-// The same as sections.py.
-const isFull = (row) => row.peak >= 0.92 * row.capacity;

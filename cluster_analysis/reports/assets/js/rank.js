@@ -41,11 +41,12 @@ const hasPeers = (run, rank) => run.peers(rank).length > 1;
 const besideHeads = (run, rank) => (hasPeers(run, rank) ? [t("finding.medianline"), t("panel.beside")] : []);
 
 // What a rank does itself; its waiting is what others make it wait.
-// Far is what step_time.py calls far, on a page that is not healthy: above a tenth of the part and half a percent of the step.
+// Far is what step_time.py calls far, on a page that is not healthy.
 const OWN_METRICS = ["total", "compute_only", "overlapped", "free", "preparing", "gap"];
 function isFar(run, metric, rank, bin) {
   const middle = run.peerMedian(metric, rank, bin), more = run.value(metric, rank, bin) - middle;
-  return run.document.verdict !== "healthy" && OWN_METRICS.includes(metric) && more > 0.1 * middle && more > 0.005 * run.peerMedian("total", rank, bin);
+  return run.document.verdict !== "healthy" && OWN_METRICS.includes(metric) && more > run.limits.far_of_part * middle
+    && more > run.limits.far_of_step * run.peerMedian("total", rank, bin);
 }
 
 const besidePeers = (value, middle) => (middle > 0 ? formatShare(value / middle - 1) : "–");
