@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.gates import lie_apart
+from cluster_analysis.judge.measures.slow_units import units_of
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -18,7 +19,7 @@ from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.operations import record_of
-from cluster_analysis.thresholds.common import HALFWAY, TWICE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -179,9 +180,14 @@ def uncompared_network(case: Case) -> list[Fact]:
     if case.links is not None:
         ends = [{view.topology.hosts.get(Rank(rank), "") for rank in pair} for pair in seen.members]
         is_between = np.array([len(one) > 1 for one in ends])
+        left, level = np.where(is_between, 0.0, 1.0), units_of(seen, case.limits).level
         if len({frozenset(one) for one in ends if len(one) > 1}) != 1:
-            return []
-        left = case.transfers.remaining([Mended(case.transfers, np.where(is_between, 0.0, 1.0))])
+            # No link is quicker than it was built.
+            quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
+            if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
+                return []
+            left = np.exp(np.where(is_between, np.fmin(quickest[-1] - level, 0.0), 0.0))
+        left = case.transfers.remaining([Mended(case.transfers, left)])
     else:
         compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
         alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import detect
@@ -53,3 +54,12 @@ def test_operators_without_a_size_are_compared_with_nothing_and_the_job_is_not_h
     found = detect(evidence_of_tables(ranks, where), where)
     assert found.verdict == "unknown"
     assert "uncompared_network" in {note.kind for note in found.notes}
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(4, "unknown"), (1, "healthy")])
+def test_where_most_links_are_slow_a_few_twice_as_quick_keep_the_job_from_being_healthy(
+    factor: int, verdict: str
+) -> None:
+    """Of four hosts in a ring only two are joined by a link as it should be: the slow ones are the usual."""
+    spec = JobSpec(tp=4, pp=1, dp=8, steps=5, microbatches=2)
+    assert judged(spec, f"slow_uplink:{factor}@1+2").detection.verdict == verdict
