@@ -58,7 +58,7 @@ def by_stage(steps: pa.Table, topology: Topology) -> pa.Table:
 
 
 def figures_between_ranks(counters: pa.Table) -> pa.Table:
-    """Return `FiguresBetweenRanks` of COUNTERS; what no rank has more or less of stands there too."""
+    """Return `FiguresBetweenRanks` of COUNTERS, also for values that are equal on all ranks."""
     values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in counters.to_pylist():
         values[row["metric"], row["label"] or ""][row["rank"]] = row["value"]

@@ -1,6 +1,6 @@
-"""Each rank and host relative to its peers in the same steps: what a fleet remembers of a run.
+"""Each rank and host relative to its peers in the same steps: the fleet's record of a run.
 
-No finding is asked: who was named, and how often, depends on what else was wrong in a run.
+Findings are not used: which ranks they name, and how often, depends on what else was wrong in a run.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def links(table: pa.Table) -> Iterator[Measured]:
     """Give for each transport how much slower the links of a rank are than links of their size and kind.
 
     A rank's own fault slows all its links of one direction, so that the fastest of them counts; of both
-    directions the slower one. A slow link between two innocent ranks names neither in other company.
+    directions the slower one. So a slow link between two healthy ranks names neither of them.
     """
     if not table.num_rows:
         return

@@ -1,4 +1,4 @@
-"""Advice as one table of rules: when it holds, what it may be the reason of, and where it is from."""
+"""Advice as one table of rules: when each holds, which findings it may explain, and its source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rule(Struct, frozen=True):
 
 
 def _share_of_kernels(column: str, *wanted: str) -> Callable[[Tables], dict[int, float]]:
-    """Return what measures the share of kernel time that kernels with such a text take, by rank."""
+    """Return the function that measures, by rank, the share of kernel time of kernels with such a text."""
 
     def measure(tables: Tables) -> dict[int, float]:
         kernels = tables["kernels"]
@@ -58,7 +58,7 @@ def _share_of_time(table: pa.Table, is_wanted: BoolArray) -> dict[int, float]:
 
 
 def _counter(metric: str) -> Callable[[Tables], dict[int, float]]:
-    """Return what gives the largest value of a counter by rank."""
+    """Return the function that gives the largest value of a counter by rank."""
 
     def measure(tables: Tables) -> dict[int, float]:
         rows = tables["counters"].to_pylist()
@@ -188,7 +188,7 @@ def _other_environment(tables: Tables) -> dict[int, float]:
 
 
 def _set_to(variable: str, *bad: str) -> Callable[[Tables], dict[int, float]]:
-    """Return what gives 1 for ranks whose environment variable has one of these values."""
+    """Return the function that gives 1 for ranks whose environment variable has one of these values."""
 
     def measure(tables: Tables) -> dict[int, float]:
         return {
@@ -269,8 +269,9 @@ def advice(tables: Tables) -> pa.Table:
 def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple[Finding, ...]:
     """Return findings with the rules that may be their reason.
 
-    For a finding that names ranks, a rule must hold for one of them, and not for most of the others: what
-    all have makes nobody slower. For a finding on the whole job it must hold for most ranks.
+    For a finding that names ranks, a rule must hold for one of them, and not for most of the others: a trait
+    that all ranks share makes none of them slower. For a finding on the whole job it must hold for most
+    ranks.
     """
     by_name = {rule.name: rule for rule in RULES}
     found = []

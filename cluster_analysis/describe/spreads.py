@@ -1,4 +1,4 @@
-"""How far values lie apart: of groups and kinds of operators, and of kernels between the ranks of a stage."""
+"""Spreads of values: by group and kind of operator, and of kernels between the ranks of a stage."""
 
 from __future__ import annotations
 

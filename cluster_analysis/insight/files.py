@@ -50,7 +50,7 @@ def is_database_job(sources: Iterable[RankSource]) -> bool:
 
 
 def ranks_without_operators(sources: Sequence[RankSource]) -> tuple[Rank, ...]:
-    """Return the ranks of which cluster_communication.json holds totals alone: those collected as columns.
+    """Return the ranks with totals alone in cluster_communication.json: those collected as columns.
 
     Columns hold no text of operators, which that file is copied from. All else is made of the tables, and so
     is all of a database.
@@ -101,7 +101,7 @@ def _writings(examined: Examined, folder: Path) -> Graph:
 
 
 def _run_writings(examined: Examined, writings: Graph) -> None:
-    """Write large files where it holds up nobody: by the workers, if they see our output."""
+    """Write large files by the workers, if they see our output: there it delays nothing."""
     pieces = {**examined.read.spans(), **_matrices(examined)}
     engine: Engine = examined.engine
     if not engine.writes_output:

@@ -53,7 +53,7 @@ def of_all_steps(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:
-    """Return MATRIX of one step, without links that have an end nobody knows: the reduction names those."""
+    """Return MATRIX of one step, without links whose ends are not both known: the reduction reports those."""
     links, _ = map_links(canonical([part.load().links for part in parts], LINKS), topology)
     is_measured = pc.not_equal(links["variant"].cast(pa.string()), PEER_VARIANT)
     has_ends = pc.and_(pc.is_valid(links["src_rank"]), pc.is_valid(links["dst_rank"]))

@@ -1,4 +1,4 @@
-"""Asks the fleet what other runs say of a run's devices: it counts when the run is judged, and is quoted."""
+"""Asks the fleet about a run's devices: the answer counts when the run is judged, and is quoted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster_run.kinds import KINDS
 if TYPE_CHECKING:
     from cluster_fleet.story import Story
 
-#: More ranks than this of one finding are no single device's matter.
+#: With more ranks than this a finding is not about single devices.
 _MOST_QUOTED = 2
 
 
@@ -47,7 +47,7 @@ class Memory(Struct, frozen=True):
         return replace(finding, facts=(*finding.facts, *map(_fact, said)))
 
     def unnamed(self, findings: Iterable[Finding]) -> tuple[Fact, ...]:
-        """Return a note of those that are slow over many runs and that no finding names."""
+        """Return a note on devices that are slow over many runs and that no finding names."""
         findings = list(findings)
         ranks = {int(rank) for one in findings for rank in one.ranks}
         hosts = {str(host) for one in findings for host in one.hosts if KINDS[one.kind].subject == "host"}

@@ -37,7 +37,7 @@ class Written(Struct, frozen=True):
     reported: Reported
     #: Size that the files for Insight would have had, where they were left out because of it.
     left_out_bytes: int | None = None
-    #: Ranks of which the communication file for Insight has totals, and no single operators.
+    #: Ranks with totals in the communication file for Insight, and no single operators.
     ranks_without_operators: tuple[Rank, ...] = ()
     #: Files that an earlier call wrote and this one did not.
     older: tuple[str, ...] = ()
@@ -86,7 +86,8 @@ def judge_only(examined: Examined, on_progress: Progress) -> Written:
 
 
 def left_of_earlier(folder: Path, staging: Path) -> tuple[str, ...]:
-    """Return what an earlier call wrote of its findings, and this one does not; directories end in a slash.
+    """Return the files of an earlier call's findings that this call does not write; directories end in a
+    slash.
 
     To be asked inside the block of `new_output`, when all is written.
     """

@@ -16,6 +16,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown
 from cluster_analysis.reports.commands import commands, naming_command
+from cluster_analysis.reports.imbalance import cost_of_imbalance
 from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
@@ -28,7 +29,6 @@ from cluster_analysis.reports.page.sections import FULL_SHARE, is_nearly_full, s
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.step_time import FAR_OF_PART, FAR_OF_STEP, blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
-from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import chain, summary
@@ -91,7 +91,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "parts": parts,
         "named": blamed(result.document),
         "unusual_steps": unusual_steps(result),
-        "price": price_of_unevenness(result.document),
+        "imbalance": cost_of_imbalance(result.document),
         "parts_us": sum(part.mean_us for part in parts),
         "payload": _payload(result, baseline, markdown.render(result, baseline, analysed)),
         "analysed": phrases.moment(result.document.run.analysed or analysed),

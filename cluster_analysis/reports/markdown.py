@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands
-from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.reports.imbalance import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.checks import next_check
@@ -44,13 +44,13 @@ def render(
     """
     document = result.document
     ticket = _Ticket(result, language)
-    price = price_of_unevenness(document)
+    imbalance = cost_of_imbalance(document)
     lines = [
         f"## {ticket.said(say(f'verdict.{document.verdict}'))}",
         "",
         ticket.said(verdicts.verdict_sentence(document)),
         "",
-        *([ticket.said(price.sentence()), ""] if price else []),
+        *([ticket.said(imbalance.sentence()), ""] if imbalance else []),
         ticket.said(phrases.run_line(document)),
         "",
         *ticket.chosen(),
@@ -81,19 +81,19 @@ class _Ticket(Struct, frozen=True):
         return _escaped(phrase.of(self.language))
 
     def header(self, analysed: str | None) -> list[str]:
-        """Return which run it is, for those who read the ticket on another day."""
+        """Return the facts that identify the run, for those who read the ticket later."""
         document = self.result.document
         facts = [self.said(one) for one in phrases.header_phrases(document, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
     def chosen(self) -> list[str]:
-        """Return what else is there, and was not analysed."""
+        """Return the note on other jobs or windows that were not analysed."""
         document = self.result.document
         return [line for one in reasons(document).to_choose for line in (self.said(note(one)), "")]
 
     def notes(self) -> list[str]:
-        """Return what could not be judged, apart by what can be done about it, as on the page."""
+        """Return what could not be judged, grouped by what can be done about it, as on the page."""
         document, lines = self.result.document, list[str]()
         apart = reasons(document)
         for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("toknow", apart.to_know)):

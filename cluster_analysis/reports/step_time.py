@@ -1,4 +1,4 @@
-"""Where the mean step goes, and how much of each part the rank has that a reader should look at."""
+"""Where the mean step goes, and each part of the rank that a reader should look at."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class StepPart(Struct, frozen=True):
     """One part of the mean step: its name on the page, its mean over all ranks, and one rank's next to it.
 
     A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the costliest
-    alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.
-    `is_far`: that is far above the median of its pipeline stage, in a part that is a rank's own doing;
-    on a healthy page nothing is: what nobody is blamed for must not draw the eye.
+    alarm blames, or else that of `most_rank`, the rank with most of this part. `is_far`: it is far above the
+    median of its pipeline stage, in a part that is a rank's own doing. On a healthy page nothing is: no rank
+    is blamed, so none is marked.
     """
 
     name: str

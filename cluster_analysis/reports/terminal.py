@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.reports.imbalance import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
@@ -91,9 +91,9 @@ def render(
     style = _VERDICT_STYLES[document.verdict]
     sentence = verdicts.verdict_sentence(document).of(language)
     console.print(_prose(f"{VERDICT_SIGNS[document.verdict]} {sentence}", style))
-    price = price_of_unevenness(document)
-    if price is not None and price.lost:
-        console.print(_prose(price.sentence().of(language)))
+    imbalance = cost_of_imbalance(document)
+    if imbalance is not None and imbalance.lost:
+        console.print(_prose(imbalance.sentence().of(language)))
     console.print(_prose(phrases.run_line(document).of(language), "dim"))
     for one in reasons(document).to_choose:
         console.print(_prose(subjects.plain(note(one).of(language))))
@@ -176,7 +176,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         where = subjects.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
     for command in commands(first, result)[:MAX_COMMANDS]:
-        # Not wrapped: it is copied. Nobody runs it on the wrong one of two hosts.
+        # Not wrapped, because it is copied; with its host, so that it runs on the right one.
         at = "" if command.place is None else f"  # {subjects.plain(locate(command.place).of(language))}"
         console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)
     known = [
@@ -224,7 +224,7 @@ def _print_problems(result: AnalysisResult, console: Console, language: Language
 
 
 def _print_notes(result: AnalysisResult, console: Console, language: Language) -> None:
-    """What could not be judged, first what can be put right; as the page has it."""
+    """Print what could not be judged, first what can be put right, as on the page."""
     document = result.document
     apart = reasons(document)
     classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("to_know", apart.to_know))

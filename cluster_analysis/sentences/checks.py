@@ -1,4 +1,4 @@
-"""Next checks by kind and cause of a finding, and what rules and pages say, in both languages."""
+"""Next checks by kind and cause of a finding, and the texts of rules, in both languages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BASE_VARIABLE = "CLUSTER_PROFILER_DOCS_URL"
 _SAID = texts("checks")
 #: By kind; of a rank or host by cause too. `where` is the rank or the host.
 CHECKS: Mapping[str, Template] = _SAID["checks"]
-#: What each rule says: `{who}` are the ranks it holds for, `{value}` is the largest; and what to do.
+#: The text of each rule, and what to do: `{who}` are the ranks it holds for, `{value}` is the largest.
 RULES: Mapping[RuleName, Template] = _SAID["rules"]
 RULE_CHECKS: Mapping[RuleName, Template] = _SAID["rule_checks"]
-#: Facts that say better than the kind what to look at.
+#: Facts that decide the check in place of the kind.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
     "port": "slow_port",

@@ -15,7 +15,7 @@ _NOTHING_US = 5.0
 _SAID = texts("findings")
 #: Sentences of the fleet's memory on a device or host, one a state.
 STORIES: Mapping[FleetFact, Template] = _SAID["stories"]
-#: The same as sentences of a finding.
+#: These as sentences of a finding.
 QUOTES: Mapping[FindingFact, Template] = {
     kind: (f"By the fleet, {english}.", f"据机群记录，{chinese}。")
     for kind, (english, chinese) in STORIES.items()
@@ -75,7 +75,7 @@ def _part(name: str, **values: object) -> Phrase:
 
 
 def _is_nothing(time_us: object) -> bool:
-    """Whether a time would be written as nothing: that something saves as much is no news."""
+    """Whether a time would be written as 0: then a saving is not worth a sentence."""
     return isinstance(time_us, float | int) and time_us < _NOTHING_US
 
 
@@ -87,7 +87,7 @@ def _ends(finding: Finding) -> tuple[int, ...]:
 
 
 def story(said: Fact) -> Phrase:
-    """Return what is said of a unit."""
+    """Return the fleet's sentence on a unit."""
     return of_fact(STORIES, said)
 
 

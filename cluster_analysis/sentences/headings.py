@@ -48,14 +48,14 @@ OF_FLEET: Mapping[str, Template] = _SAID["fleet"]
 
 
 def of_fleet(name: str, **values: object) -> Phrase:
-    """Return what is said around what the fleet knows."""
+    """Return a heading of cluster-fleet."""
     return fill(OF_FLEET[name], values)
 
 
-#: What cluster-act says. What is written down is in English.
+#: Texts of cluster-act. Its log is in English.
 OF_ACT: Mapping[str, Template] = _SAID["act"]
 
 
 def of_act(name: str, **values: object) -> Phrase:
-    """Return what cluster-act says."""
+    """Return a text of cluster-act."""
     return fill(OF_ACT[name], values)

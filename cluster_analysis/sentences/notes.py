@@ -13,7 +13,7 @@ from cluster_run.kinds import NOTES, NoteFact
 
 _SAID = texts("notes")
 SENTENCES: Mapping[NoteFact, Template] = _SAID["notes"]
-#: The same, shorter, of those that leave a question open.
+#: Shorter texts of notes that leave a question open.
 WHY_OPEN: Mapping[NoteFact, Template] = _SAID["open"]
 
 

@@ -82,7 +82,7 @@ def _usual(why: Fact) -> AdviceKind:
     values = dict(why.values)
     if why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
         return "let_user_read"
-    # What a file that reads well lacks throughout is called otherwise in it: no other copy will have it.
+    # A column that a readable file lacks throughout has another name in it: no other copy will have it.
     if why.kind == "rows_lack" and values.get("n_lacking") == values.get("n_rows"):
         return "report_names"
     if why.kind == "keys_left_out" and values.get("what") in ("no_step", "no_level"):

@@ -1,4 +1,4 @@
-"""The price of unevenness: the step that would be if every rank did what its peers do on average.
+"""The cost of imbalance: the step that would be if every rank did what its peers do on average.
 
 After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): each rank's work is
 replaced by the mean of its peers, and the job is replayed. The saving is split by findings.

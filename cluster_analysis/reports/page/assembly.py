@@ -25,7 +25,7 @@ STYLES = ("css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 
 
 def words_of_scripts() -> Mapping[str, Template]:
-    """Return what the scripts of a page say."""
+    """Return the words that scripts of a page use."""
     return {key: said for key, said in words_of_page().items() if not key.startswith(_TEMPLATE_ONLY)}
 
 

@@ -56,7 +56,7 @@ def _received(result: AnalysisResult) -> tuple[Array, Array, Array, Array] | Non
 def _means(
     stage: Array, other: Array, number: Array, wait_us: Array
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Put together what the ranks of a stage say in all steps of the same message.
+    """Merge the records of a message by the ranks of a stage in all steps.
 
     Who came last is the sender, if anybody waited: most ranks and steps decide.
     """

@@ -26,7 +26,7 @@ class Shown(Struct, frozen=True):
 
 
 def described_sections(result: AnalysisResult) -> list[Shown]:
-    """Return the tables that have something to say, without rows of which all is 0 or unknown."""
+    """Return the tables with content, without rows that are all 0 or unknown."""
     found = []
     for file, names in _COLUMNS.items():
         table = result.tables.get(file)
@@ -69,7 +69,7 @@ def _number(value: object) -> str:
 
 
 def _digits(value: object) -> str:
-    """Write a number whose size nobody knows beforehand: whole where it is large."""
+    """Write a number of unknown size: whole if it is large."""
     return f"{value:,.0f}" if isinstance(value, float) and abs(value) >= _LARGE else f"{value:.4g}"
 
 
@@ -90,7 +90,7 @@ def _members(value: object) -> str:
 
 #: What writes names and counts: a row that has no more than these says nothing.
 _NAMES = (_text, _number, _members)
-#: How the values of a column are written, by its whole name or by what the name ends in.
+#: How the values of a column are written, by its name or the end of its name.
 _FORMS: Mapping[str, Callable[[object], str]] = {
     "ranks": _members,
     "share_of_largest": _percent,
@@ -105,7 +105,7 @@ _FORMS: Mapping[str, Callable[[object], str]] = {
 
 
 def _written(column: str) -> Callable[[object], str]:
-    """Return what writes a value of a column; names, ranks and steps as they are."""
+    """Return the function that writes a value of a column; names, ranks and steps stay as they are."""
     if column.startswith("n_"):
         return _number
     return _FORMS.get(column) or _FORMS.get(column.rpartition("_")[2], _text)

@@ -13,7 +13,7 @@ from cluster_analysis.result import AnalysisResult
 
 #: Kinds of kernels on the page: those that take most time over all ranks.
 MAX_KERNEL_KINDS = 24
-#: A shorter wait is no news, and a large job has a million of them.
+#: Shorter waits are left out: a large job has a million of them.
 _LEAST_WAIT_US = 1.0
 #: More pairs of group and rank than this keep the longest waits.
 MAX_WAITS = 100_000

@@ -32,7 +32,8 @@ def build_lanes(result: AnalysisResult) -> Picture:
 
 
 def build_who_waits(result: AnalysisResult) -> Picture:
-    """Return the waiting of one step by who waits and for whose work, as the mean over those who wait.
+    """Return the waiting of one step by the rank that waits and the rank whose work it waits for, as the mean
+    over the former.
 
     The header names the ends of the matrix: `rows` wait for `columns`. Columns: from, to (-1: the network),
     µs a rank.

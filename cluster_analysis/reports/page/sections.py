@@ -1,4 +1,4 @@
-"""Which pictures a page has: each where its data are; where they are not, the page says why."""
+"""The pictures of a page: each if its data are there; if not, the page says why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL_SHARE = 0.92
 
 
 class Absent(Struct, frozen=True):
-    """Pictures that the page has not: the words of their titles, and of why."""
+    """Pictures that the page lacks: the keys of their titles, and of the reasons."""
 
     titles: tuple[str, ...]
     why: str
@@ -77,7 +77,7 @@ def _bubbles(result: AnalysisResult) -> str:
 
 
 def _lacks(table: str, why: str, fewest: int = 1) -> Callable[[AnalysisResult], str]:
-    """Return what says why a picture of a table cannot be drawn: it has too few rows."""
+    """Return the function that says why a picture of a table cannot be drawn: it has too few rows."""
     return lambda result: "" if _n_rows(result, table) >= fewest else why
 
 

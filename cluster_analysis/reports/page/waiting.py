@@ -137,7 +137,7 @@ def slowest_operators(matched: pa.Table) -> list[Mapping[str, object]]:
 
 
 def _largest(matched: pa.Table, column: str) -> list[int]:
-    """Return the positions of the rows with the largest values, few of which are worth to be sorted."""
+    """Return the positions of the rows with the largest values: only these are worth sorting."""
     values = np.nan_to_num(numbers(matched[column]), nan=-np.inf)
     n = len(values)
     floor = np.partition(values, n - _MAX_OPERATORS)[n - _MAX_OPERATORS] if n > _MAX_OPERATORS else -np.inf

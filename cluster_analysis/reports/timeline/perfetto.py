@@ -243,5 +243,5 @@ def _about(result: AnalysisResult, clocks: Clocks, left_out: Sequence[int]) -> d
 
 
 def _told(what: str, pid: int, tid: int, **arguments: object) -> Event:
-    """Return what a viewer is told of a process or thread."""
+    """Return the event that names a process or thread for the viewer."""
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": arguments}

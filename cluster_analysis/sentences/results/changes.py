@@ -65,7 +65,7 @@ def _values(change: Change) -> dict[str, object]:
 
 
 def since(comparison: Comparison) -> tuple[tuple[str, Phrase], ...]:
-    """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_REPORTED."""
+    """Return sentences like `Fixed: slow rank 5 (was 97 ms).`, each with its state; at most MAX_REPORTED."""
     return tuple((one.state, _became(one)) for one in comparison.findings[:MAX_REPORTED])
 
 

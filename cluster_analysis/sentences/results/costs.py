@@ -18,7 +18,7 @@ _NOTHING_SHARE = 0.0005
 class Cost:
     """From `low_ms` to `high_ms` a step. Without `low_ms` only the bound is known, without both nothing.
 
-    Where it `is_least`, what ranks do that are not there may make it more: both ends are the lower one.
+    If it `is_least`, missing ranks may make it more: both ends are the lower one.
     """
 
     low_ms: float | None
@@ -45,7 +45,7 @@ class Cost:
         return self._range(step_ms, format_ms)
 
     def share(self, step_ms: float | None) -> Phrase:
-        """Return the same as a share of the step; `?` where that is not known."""
+        """Return it as a share of the step; `?` where that is not known."""
         if self.high_ms is None or not step_ms:
             return Phrase("?", "?")
         return self._range(step_ms, lambda ms: format_share(ms / step_ms))

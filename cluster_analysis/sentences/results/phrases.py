@@ -1,4 +1,4 @@
-"""What reports say of a result, in both languages; the page's words are in `sentences/words.json`."""
+"""Phrases of reports on a result, in both languages; the page's words are in `sentences/words.json`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def compared_part(most_rank: int | None, compared_us: float, named: Finding | No
 
 
 def compared_note(named: Finding | None) -> Phrase:
-    """Return whose times stand below those of the mean step."""
+    """Return the ranks whose times stand below those of the mean step."""
     if named is None:
         return say("step.compared.most")
     return say("step.compared.named", who=_who(named))

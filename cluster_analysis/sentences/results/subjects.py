@@ -1,4 +1,4 @@
-"""How ranks, hosts, links and numbers are written, and whom a finding is about."""
+"""How ranks, hosts, links and numbers are written, and the subject of a finding."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _name(finding: Finding) -> str:
 
 
 def is_port(finding: Finding) -> bool:
-    """Return whether a slow network card is the port to other devices of its host, which no network is at."""
+    """Return whether a slow network card is in fact the port to other devices of its host."""
     return bool(finding.links) and all(link.transport.upper() != "RDMA" for link in finding.links)
 
 

@@ -1,4 +1,4 @@
-"""The verdict in one sentence, and what it rests on: what all findings cost, and why nothing can be told."""
+"""The verdict in one sentence, and its grounds: the cost of all findings, or the reason of `unknown`."""
 
 from __future__ import annotations
 
@@ -121,8 +121,7 @@ def may_be_faults(document: FindingsDocument) -> list[Finding]:
 def unknown_reason(document: FindingsDocument) -> Phrase:
     """Return why the verdict is unknown: the ranks that are missing, then the question that is left open.
 
-    Of several questions that which can be put right first; without one, the data of which there is too
-    little.
+    Of several questions the one that can be put right counts first; without any, the data that are too few.
     """
     run = document.run
     apart = reasons(document)
@@ -134,7 +133,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
 
 
 def _lacking(document: FindingsDocument) -> Phrase | None:
-    """Return what of the data of the ranks that were read is too little; None where nothing is."""
+    """Return which data of the ranks that were read are too few; None if there are enough."""
     run = document.run
     if not run.steps:
         return say("no_step")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_analysis.reports import html, markdown, terminal
-from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.reports.imbalance import cost_of_imbalance
 from cluster_analysis.sentences.results import phrases, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
 from cluster_run.facts import fact
@@ -55,7 +55,7 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     first = document.findings[0]
     written = cost_of(first).phrase(document.run.step_ms)
     headline = verdicts.verdict_sentence(document)
-    split = price_of_unevenness(document).sentence()
+    split = cost_of_imbalance(document).sentence()
     assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
     assert (written.en in split.en, written.zh in split.zh) == (True, True)
 
@@ -85,7 +85,7 @@ def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(langu
     console = terminal.render(result, 200, False, language=language)
     ticket = markdown.render(result, language=language).replace("\\", "")
     headline = verdicts.verdict_sentence(result.document).of(language)
-    split = price_of_unevenness(result.document).sentence().of(language)
+    split = cost_of_imbalance(result.document).sentence().of(language)
     for text in (page, console, ticket, headline, split):
         assert written in text
         assert "31.4" not in text
@@ -125,23 +125,23 @@ def told(result):
 
 def test_parts_of_several_findings_are_named_by_kind():
     result = builder.with_findings(builder.degraded(), 2)
-    price = price_of_unevenness(result.document)
-    assert price.lost[0].name == phrases.Phrase("slow ranks and hosts", "慢卡与慢节点")
+    imbalance = cost_of_imbalance(result.document)
+    assert imbalance.lost[0].name == phrases.Phrase("slow ranks and hosts", "慢卡与慢节点")
 
 
 def test_terminal_ticket_and_page_tell_the_same_price():
-    price = price_of_unevenness(builder.degraded().document)
+    imbalance = cost_of_imbalance(builder.degraded().document)
     for language in ("en", "zh"):
-        sentence = price.sentence().of(language)
+        sentence = imbalance.sentence().of(language)
         assert sentence in terminal.render(builder.degraded(), 200, False, language=language)
         assert sentence in markdown.render(builder.degraded(), language=language)
         assert sentence in html.render(builder.degraded()).decode().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_healthy_job_blames_nobody_for_the_difference():
-    price = price_of_unevenness(builder.healthy().document)
-    assert price.lost == ()
-    assert price.sentence().en == "268 ms a step, 266 ms if all ranks were alike."
+    imbalance = cost_of_imbalance(builder.healthy().document)
+    assert imbalance.lost == ()
+    assert imbalance.sentence().en == "268 ms a step, 266 ms if all ranks were alike."
     assert "if all ranks were alike" not in terminal.render(builder.healthy(), 200, False)
 
 
@@ -159,7 +159,7 @@ def test_no_price_is_told_where_it_is_not_known_or_nothing(result):
     text = told(result)
     assert "if all ranks were alike" not in text
     assert "各卡一致" not in text.partition('id="payload"')[0]
-    assert 'class="price"' not in text
+    assert 'class="imbalance"' not in text
 
 
 def test_a_range_from_nothing_is_a_bound_however_small():

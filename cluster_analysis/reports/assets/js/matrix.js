@@ -1,4 +1,4 @@
-// Who talks to whom: hosts first, ranks on demand. Links lie in columns `link.*`, pairs of hosts in `pair.*`.
+// Communication matrix: hosts first, ranks on demand. Links lie in columns `link.*`, pairs of hosts in `pair.*`.
 
 function linkRows(run) {
   const column = (name) => run.columns[`link.${name}`] ?? [];

@@ -1,4 +1,4 @@
-"""The price of unevenness: what a step would take if all ranks were alike, and what the rest is lost to."""
+"""The cost of imbalance: what a step would take if all ranks were alike, and what the rest is lost to."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Lost(Struct, frozen=True):
     cost: Phrase
 
 
-class Price(Struct, frozen=True):
+class Imbalance(Struct, frozen=True):
     """The mean step, the step of equal ranks, both in ms, and what the difference is lost to, largest first.
 
-    `lost` is empty where nothing is wrong: then no part of the difference is anybody's to repair.
+    `lost` is empty where nothing is wrong: then no part of the difference can be repaired.
     """
 
     step_ms: float
@@ -51,8 +51,8 @@ class Price(Struct, frozen=True):
         return Phrase(f"{said.en}.", f"{said.zh}。")
 
 
-def price_of_unevenness(document: FindingsDocument) -> Price | None:
-    """Return what unevenness costs; None where that is not known, or less than a warning is worth."""
+def cost_of_imbalance(document: FindingsDocument) -> Imbalance | None:
+    """Return the cost of imbalance; None where it is not known, or less than a warning's."""
     run = document.run
     if document.verdict == "unknown" or not run.step_ms or not run.ideal_step_ms or not run.slowdown:
         return None
@@ -60,7 +60,7 @@ def price_of_unevenness(document: FindingsDocument) -> Price | None:
         return None
     reported = run.lost if document.verdict == "degraded" else ()
     lost = [_lost(one, document) for one in reported if one.share >= _LEAST_SHARE]
-    return Price(run.step_ms, run.ideal_step_ms, tuple(lost))
+    return Imbalance(run.step_ms, run.ideal_step_ms, tuple(lost))
 
 
 def _lost(lost: LostPart, document: FindingsDocument) -> Lost:
