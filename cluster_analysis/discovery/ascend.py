@@ -50,8 +50,6 @@ OUTPUT_FILES = {
 _ABOUT = {"metadata", "profiler_info", "done"}
 #: Any of these makes a capture one in text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
-#: Packed ones are read no more than others: reading the rank tells of these.
-_JUDGED = (*_TEXT_ROLES, "analysis_db", "communication_db")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
 _STAMP = re.compile(rf"_(\d{{14,17}}){layout.CAPTURE_END}$")
@@ -79,10 +77,11 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             advice="unpack" if packed else "parse_on_host",
         )
     inside = _files_in(output)
+    # A packed timeline is no loss to tell: most runs are collected without theirs.
     files = {
         role: inside[name]
         for role, name in OUTPUT_FILES.items()
-        if name in inside and (role in _JUDGED or inside[name].name == name)
+        if name in inside and (role != "trace_view" or inside[name].name == name)
     }
     for role, pattern in INPUT_PIPELINE.items():
         matching = [path for name, path in sorted(inside.items()) if pattern.match(name)]

@@ -66,7 +66,7 @@ def _written(size_bytes: int, times: HostTimes, n_bad: int, why: str) -> bytes:
 def _events(stream: BinaryIO) -> Iterator[dict[str, Any]]:
     """Yield the events of a list. No more of the file is held than a block and one event."""
     scan = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
-    letters = codecs.getincrementaldecoder("utf-8")()
+    letters = codecs.getincrementaldecoder("utf-8-sig")()
     text, before, is_last = "", _BEGIN, False
     try:
         while not is_last:

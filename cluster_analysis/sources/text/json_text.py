@@ -16,7 +16,7 @@ from cluster_run.facts import Fact, fact
 _T = TypeVar("_T")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 #: What Python's own JSON writes for numbers that are none.
 _NO_NUMBER = re.compile(rb"[:,[]\s*(?:NaN|-?Infinity)\b")
 
@@ -39,7 +39,7 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
         raise BadFileError(fact("utf16"))
     if not content or content.isspace():
         raise BadFileError(fact("blank", n_bytes=len(content)) if content else fact("empty"))
-    rest = content.removeprefix(_BOM)
+    rest = content.removeprefix(BOM)
     return rest, len(content) - len(rest)
 
 

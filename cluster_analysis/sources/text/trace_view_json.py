@@ -23,7 +23,7 @@ from typing import BinaryIO
 import msgspec
 
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out
-from cluster_analysis.sources.text.json_text import decode
+from cluster_analysis.sources.text.json_text import BOM, decode
 from cluster_analysis.tables.schema import Counter
 from cluster_reduce.sums.host_times import HostTimes
 from cluster_reduce.sums.trace_view import add, kind_of
@@ -76,7 +76,8 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
     A piece that is cut within a text, at what only looks like the end of an event, is no JSON: it
     goes on with the next block. So does damaged text, to the end, where it is reported.
     """
-    kept, n_before = b"", 0
+    kept, n_before = b"", len(BOM) if stream.read(len(BOM)) == BOM else 0
+    stream.seek(n_before)
     while block := stream.read(_BLOCK_BYTES):
         kept += block
         ends = list(_BETWEEN.finditer(kept, max(0, len(kept) - len(block) // 2)))

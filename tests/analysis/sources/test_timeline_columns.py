@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from itertools import pairwise
@@ -152,6 +153,13 @@ def test_what_python_writes_for_no_number_is_null_for_both(tmp_path: Path, key: 
     raw = put(tmp_path, content)
     assert content != TEXT
     assert_same(raw, put_columns(tmp_path, reduce_trace_view(bytes(tmp_path / "trace_view.json"))))
+
+
+def test_a_timeline_may_begin_with_the_mark_of_its_encoding(tmp_path: Path) -> None:
+    for content in (TEXT, codecs.BOM_UTF8 + TEXT):
+        raw = put(tmp_path, content)
+        assert raw.figures["counters"].num_rows
+        assert_same(raw, put_columns(tmp_path, reduce_trace_view(bytes(tmp_path / "trace_view.json"))))
 
 
 def test_an_event_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
