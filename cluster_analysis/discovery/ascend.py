@@ -43,12 +43,13 @@ OUTPUT_FILES = {
     "trace_view": "trace_view.json",
     "analysis_db": "analysis.db",
     "communication_db": "communication_analyzer.db",
-    #: Written last, by torch_npu of 2026: where another capture of the run has it, one without is not done.
+    #: Written last, by torch_npu of 2026: if another capture of the run has it, a capture without it is not
+    #: done.
     "done": layout.PARSED_MARK_NAME,
 }
 #: Files that identify a capture, without any records.
 _ABOUT = {"metadata", "profiler_info", "done"}
-#: Any of these makes a capture one in text form.
+#: A capture with any of these has text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
@@ -114,9 +115,9 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
 
 
 def _files_in(directory: Path) -> dict[str, Path]:
-    """Return the files in a directory by the names that they had before they were packed.
+    """Return the files in a directory by their names before packing.
 
-    Of a file and what was packed of it, it itself counts: its name is shorter.
+    If a file lies beside its packed form, the file counts: its name is shorter.
     """
     names = {original_name(entry.name) for entry in os.scandir(directory) if is_file(entry)}
     return {layout.unpacked_name(name): directory / name for name in sorted(names, key=len, reverse=True)}
@@ -187,7 +188,7 @@ _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
 def _read_info(path: Path | None) -> _Info:
-    """Return what the file says; nothing where it is bad, which reading the rank reports."""
+    """Return the content; empty for a bad file, which reading the rank reports."""
     with suppress(BadFileError):
         return _Info() if path is None else decode(read_bytes(path), _INFO_DECODER)
     return _Info()

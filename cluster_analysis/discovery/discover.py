@@ -122,7 +122,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
         for one, why in tree.unreadable.items()
     ]
     is_empty = not any((tree.ascend, tree.prof, tree.legacy))
-    # Next to captures only what may hold one of them is missed.
+    # Beside captures only archives that may hold one are reported.
     problems += _foreign(root, tree, lambda name: is_empty or is_packed_capture(name))
     for directory in tree.ascend:
         host = _host_of(directory, root)
@@ -145,7 +145,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
 
 
 def _foreign(root: Path, tree: Tree, is_told: Callable[[str], bool]) -> list[Problem]:
-    """Return a problem for each name outside of captures that is one of something else, and is told."""
+    """Return a problem for each name outside of captures that is known to be something else."""
     return [
         Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
         for one, (what, advice) in sorted(tree.foreign.items())
@@ -154,7 +154,7 @@ def _foreign(root: Path, tree: Tree, is_told: Callable[[str], bool]) -> list[Pro
 
 
 def _still_parsed(found: Iterable[Found]) -> list[Problem]:
-    """Return a problem for each capture that is being parsed: others have what its parser writes last."""
+    """Return a problem for each capture without the file that parsers write last, if others have it."""
     of_kind: dict[str, list[Found]] = {}
     for one in found:
         of_kind.setdefault(one.kind.partition("/")[0], []).append(one)
@@ -237,7 +237,7 @@ def _missing(
 def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Rank, ...]:
     """Return the ranks of the rank table, of the job's size in a capture's metadata, and those found.
 
-    Ranks are counted without gaps, so one between two that were found exists.
+    Ranks are counted without gaps, so a rank between two that were found exists.
     """
     expected = set(map(Rank, range(min(captures), max(captures) + 1)))
     if places.table:
@@ -284,7 +284,7 @@ def _with_windows(source: RankSource, part: Part) -> RankSource:
 
 
 def _reported(job: _Job, part: Part) -> list[Part]:
-    """Return the parts that there are to choose from, `part` among them."""
+    """Return the parts to choose from, `part` among them."""
     known = shown(job.parts)
     return known if part in known else [*known, part]
 

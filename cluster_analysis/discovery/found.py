@@ -29,7 +29,7 @@ def public_name(directory: Path) -> str:
 
 
 def public_text(text: str) -> str:
-    """Return what was said of captures without the hosts that their names begin with."""
+    """Return a text about captures without the hosts that their names begin with."""
     return _HOST_IN_TEXT.sub(r"*\1", text)
 
 
@@ -106,5 +106,5 @@ class Tree(Struct, frozen=True):
     prof: tuple[Path, ...] = ()
     legacy: tuple[Path, ...] = ()
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    #: Files and folders that are something else: what, and what to do.
+    #: Files and folders that are no captures: their kind, and what to do.
     foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]] = field(default_factory=dict)

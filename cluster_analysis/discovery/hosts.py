@@ -1,8 +1,8 @@
 """On which host each rank ran: by the folder of its data, unless something contradicts it.
 
-Hosts that see one file system are read once, so the folder is that of whichever answered first. A folder
-that holds ranks of another host by the rank table is of another run, or of a file system that nobody knew was
-shared. A rank without a host is a gap; a rank with a wrong one has the wrong machine taken out of service.
+Hosts that see one file system are read once, so the folder is that of whichever answered first. A folder that
+holds ranks of another host by the rank table is of another run, or of a file system that was shared unknown
+to us. A rank without a host is a gap; a rank with a wrong one has the wrong machine taken out of service.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Hosts(Struct, frozen=True):
 
 
 def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
-    """Return the host of each rank; none where neither folders nor a table say: see `topology.hosts`."""
+    """Return the host of each rank; none if neither folders nor a table show it: see `topology.hosts`."""
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
     if not of_rank and all(one.host is None for one in captures.values()):
         return Hosts({}, {}, places.devices, is_placed=False)

@@ -1,4 +1,5 @@
-"""Whether collected files are still there, as long, and of the same SHA-256 where they were touched since.
+"""Whether collected files are still there, with the same length, and the same SHA-256 if they were touched
+since.
 
 A flipped bit in a number is a number: the file itself does not show it. The manifest does.
 """
@@ -33,7 +34,7 @@ class _Stored(Struct, frozen=True):
 
 
 def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list[Problem]:
-    """Return a problem for every file that is not what it was when it was collected, or not there.
+    """Return a problem for every file that differs from what was collected, or is missing.
 
     A file that has its length and its time stamp still is taken for unchanged, as other tools do.
     """
@@ -78,7 +79,7 @@ def _asked(path: Path) -> tuple[Path, os.stat_result | None]:
 
 
 def _gone(unread: Iterable[str], owners: Mapping[str, Mapping[Path, Found]], root: Path) -> Iterator[Problem]:
-    """Yield a problem for every file that was collected with one that is read, and is there no more.
+    """Yield a problem for every missing file that was collected beside files that are read.
 
     Args:
         unread: paths below `root` that the manifest names, and no capture reads.

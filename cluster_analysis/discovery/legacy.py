@@ -67,7 +67,7 @@ def inspect_legacy(
     )
     found: list[Found] = []
     counts = Counter(number for _, _, number, _ in by_place)
-    # Of ranks a file may be there twice; ids of devices are on most hosts.
+    # Ranks may have a file twice; ids of devices are on most hosts.
     repeated = not are_devices and 2 * sum(n > 1 for n in counts.values()) >= len(counts)
     for directory, host, number, files in by_place:
         if host is not None and are_devices:

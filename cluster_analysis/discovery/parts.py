@@ -37,7 +37,7 @@ _FIRST_NUMBER = re.compile(r"^(\D*\d+).*")
 
 
 class Part(Struct, frozen=True):
-    """Captures of one job. `aliases` are what else it may be called, which is not shown."""
+    """Captures of one job. `aliases` are further names for it, which are not shown."""
 
     name: str
     captures: Mapping[Rank, Sequence[Found]]
@@ -49,18 +49,18 @@ class Part(Struct, frozen=True):
 
     @property
     def began(self) -> tuple[int, int]:
-        """When the newest of its captures began, and when it ended."""
+        """Begin and end of its newest capture."""
         newest = [max(some, key=age) for some in self.captures.values()]
         return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
 
     @property
     def order(self) -> tuple[int, tuple[int, int], int, str]:
-        """The largest is analysed: the newest of those with most ranks, with the windows that are like it."""
+        """Sort key: the part with most ranks is analysed, the newest of several, with the windows like it."""
         return len(self.captures), self.began, len(self.windows), self.name
 
 
 def age(one: Found) -> tuple[int, int, int, str]:
-    """Return what orders captures of one rank: the last is used, of those of one time the fullest."""
+    """Sort key of captures of one rank: the newest is used, of several of one time the fullest."""
     return one.stamp, one.ended_ns, len(one.files), str(one.directory)
 
 
@@ -121,13 +121,13 @@ def each_rank_once(part: Part) -> tuple[dict[Rank, Found], list[Problem]]:
 
 
 def _folder(one: Found) -> str:
-    """Return what the folder of a capture is called; those of r1.x have one name on all hosts."""
+    """Return the name of a capture's folder; folders of r1.x have one name on all hosts."""
     above = f"{PROFILER_TREE_NAME}/{one.host}/" if _shares_folder(one) and one.host else ""
     return above + public_name(one.directory)
 
 
 def _names(one: Found) -> list[str]:
-    """Return what is left out with a capture: its folder, or its files where others lie next to them."""
+    """Return the paths left out with a capture: its folder, or its files if others lie beside them."""
     if not _shares_folder(one):
         return [_folder(one)]
     return [f"{_folder(one)}/{path.name}" for path in one.files.values()]
@@ -138,7 +138,7 @@ def _shares_folder(one: Found) -> bool:
 
 
 def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:
-    """Return what is to be known of the parts that are not analysed."""
+    """Return the notes on parts that are not analysed."""
     notes = []
     if chosen.windows:
         names = tuple(window.name for _, window in chosen.windows)
@@ -231,7 +231,7 @@ def _by_name(found: Sequence[Found]) -> _Labels:
 
 
 def _by_first_number(found: Sequence[Found]) -> _Labels:
-    """Label captures by what their names begin with: a number, and what precedes it (`rollout-replica4`).
+    """Label captures by the begin of their names: a number, and the text before it (`rollout-replica4`).
 
     What follows may be the rank, in one number or several (`dp0_tp1_rank1`).
     """

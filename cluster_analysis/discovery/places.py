@@ -25,9 +25,9 @@ _REPORTED_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing
 class Places(Struct, frozen=True):
     """Hosts and ranks as the run directory names them; all empty for a plain tree.
 
-    `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says
-    of each file what was collected, by its path below the run directory; `shared` are the hosts whose
-    files are those of other hosts too, which see the same file system.
+    `ranks` has devices by host, and without a host where the rank table has one server only; `stored` has
+    each collected file by its path below the run directory; `shared` are hosts that see the same file system
+    as another one, and so have the same files.
     """
 
     table: RankTable | None = None
@@ -117,7 +117,7 @@ def _ranks_of_devices(
 
 
 def _mapping_of_names(root: Path, table: RankTable) -> dict[str, HostId]:
-    """Return which directory is of which server where no mapping was written but only one can be meant.
+    """Return the server of each directory if no mapping was written but only one is possible.
 
     Where no directory is a host's, as in a plain tree, servers are numbered as they come.
     """

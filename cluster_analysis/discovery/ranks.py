@@ -63,7 +63,7 @@ def _rank_of_metadata(one: Found) -> Rank | None:
 
 
 def _n_ranks(found: Found) -> int:
-    """Return of how many ranks a capture says that it, or its job, is; 0 where it does not."""
+    """Return the number of ranks of the job by a capture's own statement; 0 without one."""
     with suppress(BadFileError):  # reading that rank reports it
         if "metadata" in found.files:
             return read_metadata(found.files["metadata"]).world_size

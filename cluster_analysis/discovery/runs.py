@@ -84,12 +84,12 @@ def _root_of(directory: Path, path: Path) -> Path:
 
 
 def name_of(run: Run, path: Path) -> str:
-    """Return what a run below `path` is called."""
+    """Return the name of a run below `path`."""
     return run.root.relative_to(path).as_posix()
 
 
 def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[Fact]]:
-    """Return the captures of one job, the problems and the notes that leaving the others out makes."""
+    """Return the captures of one job, and the problems and notes about the others that are left out."""
     problems: list[Problem] = []
     notes: list[Fact] = []
     ranks = {family: {one.rank for one in found if _family(one) == family} for family in _FAMILIES}

@@ -21,7 +21,7 @@ MAX_DEPTH = 16
 #: Our own output, and what holds copies: folders of snapshots and of what was deleted, which are hidden, and
 #: what a Mac packs beside a folder.
 _PASSED_OVER = (layout.ANALYSIS_OUTPUT_NAME, ".", "__MACOSX")
-#: What the name of a packed capture is before its ending.
+#: The name of a packed capture without its ending.
 _OF_CAPTURE = rf"{layout.CAPTURE_END}|^{layout.PROF_PREFIX}.*|rank_?\d+.*|^{layout.PROFILER_OUTPUT_NAME}"
 #: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
@@ -111,7 +111,7 @@ def may_hold_captures(name: str) -> bool:
 
 
 def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:
-    """Return what a file or folder is that is named like no capture, and what to do; None for all others."""
+    """Return the kind of a name that is known to be no capture, and what to do; None for all others."""
     for pattern, what, advice in _FOREIGN:
         if pattern.search(name):
             return what, advice

@@ -60,7 +60,7 @@ def shown(parts: Sequence[Part]) -> list[Part]:
 
 
 def _processes(part: Part) -> tuple[tuple[Rank, str, str], ...]:
-    """Return who wrote the captures of each rank, and in which form; nothing where a name does not say."""
+    """Return the process that wrote each rank's captures, and the form; empty if a name does not tell."""
     if not part.name or any(len(some) > 1 for some in part.captures.values()):
         return ()
     each = {rank: some[0] for rank, some in part.captures.items()}
@@ -119,7 +119,7 @@ def _steps_of(captures: Mapping[Rank, Sequence[Found]]) -> _Steps:
 
 
 def _common_name(windows: Sequence[Part], taken: Set[str]) -> str:
-    """Return what is the same in the names of all windows, else that these are all."""
+    """Return the common part of the names of all windows, else `windows`."""
     parts = zip(*(one.name.split("/") for one in windows), strict=False)
     name = "/".join(each[0] for each in parts if len(set(each)) == 1) or _ALL_WINDOWS
     while name in taken:

@@ -27,7 +27,7 @@ _PROFILER = "cann_version"
 def build_topology(
     capture: Capture, metadata: Mapping[Rank, RankMetadata], use: pa.Table
 ) -> tuple[Topology, tuple[Problem, ...]]:
-    """Return the picture of the job, and what contradicts itself in it.
+    """Return the topology of the job, and contradictions as problems.
 
     Args:
         capture: what was found; its hosts and devices are taken over.
@@ -82,7 +82,7 @@ def _declared_sizes(
 
 
 def unlike_versions(metadata: Mapping[Rank, RankMetadata]) -> tuple[Fact, ...]:
-    """Return what is to be known where ranks say that unlike versions recorded them; nothing else.
+    """Return a note if ranks were recorded by unlike versions; else nothing.
 
     The start of an operator is the first event of its master plane since May 2026, and of any plane before:
     starts of ranks of unlike versions are not compared. Ends mean the same in all.

@@ -1,4 +1,4 @@
-"""Members of communication groups: from metadata first, then from the links, then from who mentions them."""
+"""Members of communication groups: from metadata, else from links, else from the ranks that mention them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Members(Struct, frozen=True):
 def declared_members(
     metadata: Mapping[Rank, RankMetadata],
 ) -> tuple[dict[str, tuple[str, tuple[Rank, ...]]], list[Problem]]:
-    """Return `{group: (name, members)}` as the metadata declares it, and where ranks contradict others."""
+    """Return `{group: (name, members)}` as the metadata declares it, and contradictions between ranks."""
     votes: dict[str, dict[tuple[str, tuple[Rank, ...]], list[Rank]]] = {}
     for rank in sorted(metadata):
         for one in metadata[rank].groups:

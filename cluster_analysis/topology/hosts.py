@@ -1,6 +1,6 @@
-"""Which rank ran on which host: what signs there are, and which of them is trusted first.
+"""Which rank ran on which host: the signs, and the order in which they are trusted.
 
-1. The run directory and its rank table: whoever collected knows. Files that say that two of its hosts are one
+1. The run directory and its rank table: the collector knows. Files that say that two of its hosts are one
    machine are believed, where no device would be there twice.
 2. The host that each rank's database names.
 3. The host in the names of captures, unless these are names of processes: each ends in its own rank, or there
@@ -29,7 +29,7 @@ _FEWEST_DEVICES = 2
 
 
 class Seats(Struct, frozen=True):
-    """Host of each rank, none where hosts are unknown; real names of hosts; what is to be known of it."""
+    """Host of each rank, none if hosts are unknown; real names of hosts; notes."""
 
     of_rank: Mapping[Rank, HostId]
     addresses: Mapping[HostId, str]

@@ -66,7 +66,8 @@ def assign_roles(
     is_named = any(role not in ("unknown", "world") for role in named.values())
     uses = use.to_pylist()
     rings = set[str]() if is_named else _rings(members, uses)
-    # What exchanges tokens holds experts, whatever it is called; other names of several domains say nothing.
+    # A group that exchanges tokens holds experts, whatever its name; other names of several domains tell
+    # nothing.
     inferred = _exchanges(members, uses) if is_named else infer_roles(members, uses, ranks, rings)
     roles = inferred | {key: role for key, role in named.items() if role != "unknown"}
     groups = {}

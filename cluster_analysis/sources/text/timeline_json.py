@@ -39,7 +39,7 @@ _Number = float | str | None
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """What else an event says, as far as it is read."""
+    """Further values of an event, as far as they are read."""
 
     name: object = None
     task: object = msgspec.field(name="task type", default=None)
@@ -135,7 +135,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
 
 
 def _overlap_events(paths: Sequence[Path]) -> Iterator[Event]:
-    """Yield the events that say what overlaps what. The first slice may name the processes of all."""
+    """Yield the events of the overlap analysis. The first slice may name the processes of all."""
     processes: set[int | str | None] = set()
     for path in paths:
         try:
@@ -148,7 +148,7 @@ def _overlap_events(paths: Sequence[Path]) -> Iterator[Event]:
 
 
 def overlap_events(events: Sequence[Event], processes: set[int | str | None]) -> Iterator[Event]:
-    """Yield those events of one file that say what overlaps what; `processes` gathers whose they are."""
+    """Yield the events of one file's overlap analysis; `processes` gathers whose they are."""
     processes |= {
         event.pid
         for event in events
