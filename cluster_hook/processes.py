@@ -173,8 +173,9 @@ class _Said:
         self.tail.append(line.rstrip("\n"))
         if self.log is None or self.n_left > 0:
             target = self.log or sys.stderr
-            target.write(line if self.log is None or len(line) < self.n_left else "(more was said)\n")
-            target.flush()
+            with contextlib.suppress(OSError):  # a full disk must not stop whoever reads the command's pipe
+                target.write(line if self.log is None or len(line) < self.n_left else "(more was said)\n")
+                target.flush()
         self.n_left -= len(line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import threading
@@ -189,7 +190,9 @@ def _run_worker(
         return error
     if not job.has_ended:
         return not_ended(job)
-    with spool.worker_lock(key) as lock, spool.path("log", key, ".log").open("a") as log:
+    # Not buffered: what a full disk did not take must not be an error again when it is closed.
+    unbuffered = spool.path("log", key, ".log").open("ab", buffering=0)
+    with spool.worker_lock(key) as lock, io.TextIOWrapper(unbuffered, write_through=True) as log:
         return follow_as_its_user(
             job, options.worker_arguments, deadline_s=options.deadline_s, log=log, held=lock, stop=stop
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -64,6 +65,13 @@ def test_a_flood_of_output_does_not_stop_a_command() -> None:
     with open(os.devnull, "w") as log:
         end = run_command(python(code), name="it", deadline_s=30, capture=True, log=log)
     assert (end.code, len(end.stdout), len(end.last_lines)) == (0, 1_000_000, 30)
+
+
+def test_a_log_that_takes_nothing_stops_no_command() -> None:
+    code = "import sys; sys.stderr.write('x\\n' * 200_000); raise SystemExit(3)"
+    with io.TextIOWrapper(open("/dev/full", "ab", buffering=0), write_through=True) as log:
+        end = run_command(python(code), name="it", deadline_s=30, log=log)
+    assert (end.code, end.last_lines[-1]) == (3, "x")
 
 
 def test_output_that_is_no_text_is_passed_on_all_the_same() -> None:
