@@ -34,10 +34,10 @@ class Links:
         if link is None or link.is_followed or path in self._shown_twice:
             return ""
         parts = path.split(b"/")
-        target = os.fsdecode(link.target) or "nothing"
+        target = os.fsdecode(link.target)
         if link.is_dangling:
-            of_capture = any(is_capture(part) for part in parts)
-            return f"a symbolic link to {target}, which is not there" if of_capture else ""
+            leads = f"leads to {target}, which is not there" if target else "leads nowhere"
+            return f"a symbolic link that {leads}" if any(is_capture(part) for part in parts) else ""
         if link.holds_data or any(is_capture(part) for part in parts[:-1]):
             return f"a symbolic link to {target}, which holds profiler data: not followed"
         return ""

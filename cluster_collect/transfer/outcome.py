@@ -217,7 +217,9 @@ def left_out(n_left_out: int, source: str, reason: str) -> Failure:
     """Return the failure of a host with profiler data that was not taken; `source` is the first of it."""
     others = f" ({n_left_out - 1} more)" if n_left_out > 1 else ""
     advice = "see manifest.json for all"
-    if "symbolic link" in reason:
+    if "symbolic link that leads" in reason:
+        advice = "mount what it leads to there, or pass it over with --exclude"
+    elif "symbolic link" in reason:
         advice = "name the directories that links may lead to: --set follow_links=/data2,/data3"
     return Failure("left-out", f"{source}: {reason}{others}", advice)
 

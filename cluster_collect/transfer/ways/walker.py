@@ -119,6 +119,8 @@ async def _link(files: RemoteFiles, path: bytes, allowance: Allowance, walked: W
     try:
         target = await files.real_path(here)
     except RemoteFailureError:
+        target = here
+    if target == here:  # it leads to itself, by itself or by others
         walked.links.append(Link(path, b"", is_dangling=True))
         return False
     if (here + b"/").startswith(target.rstrip(b"/") + b"/"):

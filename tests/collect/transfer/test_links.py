@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_run.manifest import HostOutcome
 from tests.collect.conftest import Start
-from tests.collect.helpers import OneHost, file_of, local_host, make_capture, tree
+from tests.collect.helpers import FULL, OneHost, file_of, local_host, make_capture, tree
 
 NAME = "worker_0_20240101000000_ascend_pt"
 
@@ -60,8 +61,20 @@ def test_a_folder_of_captures_behind_a_link_is_named(one: OneHost, tmp_path: Pat
 
 
 def test_a_capture_whose_disk_is_not_there_is_named(one: OneHost, tmp_path: Path) -> None:
-    (one.root / NAME).symlink_to(tmp_path / "unmounted" / NAME)
-    assert "which is not there" in left_out(one, "failed").reason
+    (one.root / NAME).symlink_to(tmp_path / NAME)
+    outcome = left_out(one, "failed")
+    assert f"leads to {tmp_path / NAME}, which is not there" in outcome.reason
+    assert "follow_links" not in outcome.advice  # it would help nothing
+
+
+def test_links_that_lead_in_a_circle_are_named_and_may_be_passed_over(one: OneHost) -> None:
+    capture = make_capture(one.root)
+    for name, target in (("this", "that"), ("that", "this")):
+        (capture / name).symlink_to(target)
+    outcome = left_out(one)
+    assert "a symbolic link that leads nowhere" in outcome.reason
+    assert "--exclude" in outcome.advice
+    assert one.collect(replace(FULL, exclude=("this", "that"))).reason == ""
 
 
 def test_a_link_to_what_is_taken_anyhow_costs_and_adds_nothing(one: OneHost, tmp_path: Path) -> None:
