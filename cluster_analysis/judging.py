@@ -32,7 +32,7 @@ from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
 
-#: Problems of hosts and ranks of which nothing is here.
+#: Problems of hosts and ranks without any data.
 _NOT_HERE = ("not_collected", "not_collected_whole", "missing_ranks")
 
 
@@ -85,11 +85,11 @@ def judged(known: Examined) -> AnalysisResult:
     alone = (one for one in evidence.notes if one.kind == "no_common_step")
     problems += tuple(Problem(one, advice="record_same_steps") for one in alone)
     problems += _unnamed_missing(missing, problems, len(expected))
-    # Without its step times nobody can say that a rank is healthy.
+    # Without step times a rank cannot be called healthy.
     untimed = seen - _timed_ranks(read.steps)
     own_notes: tuple[Fact, ...] = ()
     if is_alone(seen, expected, read):
-        found = blaming_nobody(found)
+        found = without_findings_on_others(found)
         own_notes = (fact("one_rank_of_several", rank=min(seen)),)
     if untimed:
         own_notes += (fact("ranks_without_step_times", n_silent=len(untimed), n_ranks=len(seen)),)
@@ -176,8 +176,8 @@ def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:
     return len(seen) == 1 and (len(expected) > 1 or bool(read.uses.num_rows))
 
 
-def blaming_nobody(found: Detection) -> Detection:
-    """Return what a rank says of itself: whom it waited for is not here."""
+def without_findings_on_others(found: Detection) -> Detection:
+    """Keep only a rank's findings on itself: the ranks that it waited for were not read."""
     kept = tuple(one for one in found.findings if one.record.by_itself)
     return structs.replace(found, findings=kept, verdict="unknown", ideal=None, lost=())
 
@@ -228,7 +228,7 @@ def _unnamed_missing(
 def _problem_order(problem: Problem) -> tuple[bool, str, int, str, str]:
     """Sort by place, then by the fields of findings.json: each run gives the same order.
 
-    Hosts and ranks of which nothing came are first: with them the others may go.
+    Hosts and ranks without any data are first: with them the others may go.
     """
     rank = -1 if problem.rank is None else problem.rank
     return (problem.kind not in _NOT_HERE, problem.host or "", rank, problem.file, reason(problem).en)

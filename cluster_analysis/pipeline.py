@@ -55,7 +55,7 @@ Remark = Callable[[str], None]
 class Examined(Struct):
     """State of an analysis before it judges, while its engine and scratch directory are open.
 
-    It is not frozen: steps become the evidence of the whole job, the largest part of which is let go.
+    It is not frozen: steps become the evidence of the whole job, whose largest part is let go.
     """
 
     options: AnalyseOptions

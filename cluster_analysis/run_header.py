@@ -20,7 +20,7 @@ from cluster_run.ids import format_number_ranges
 
 #: `…_20240513120000123_ascend_pt`, `PROF_000001_20240513120000123_…`: year to second, then parts of it.
 _STAMP = re.compile(r"(?:^|_)(20\d{12})\d{0,6}(?=_|$)")
-#: The password in a URL, which is nobody's business.
+#: The password in a URL, which is not shown.
 _PASSWORD = re.compile(r"(://[^/:@]*):[^@]*@")
 #: Where a build that must be reproducible says what time it is to be taken for.
 EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"

@@ -102,7 +102,7 @@ def waited_inside_us(
 def unnamed_us(fused: pa.Table, ranks: IntArray) -> FloatArray:
     """Return what each rank spends in `fused` kernels beyond its quickest calls, in all steps together (R,).
 
-    If each rank waits for another one at another time, totals name nobody.
+    If each rank waits for another one at another time, totals do not show for which.
     """
     total, calls, least = (numbers(fused[name]) for name in ("total_us", "n_calls", "min_us"))
     row = np.searchsorted(ranks, fused["rank"].to_numpy())

@@ -184,7 +184,7 @@ def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
     return replace(one, weight_us=late, high_us=max(one.high_us or 0.0, late), facts=said)
 
 
-def is_no_loss_where_no_peer_does_without(one: FindingDraft, context: Context) -> FindingDraft:
+def is_no_loss_if_it_only_covers_communication(one: FindingDraft, context: Context) -> FindingDraft:
     """Covering communication would save time, but is no repair: the saving is reported, and is no cost."""
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
@@ -255,7 +255,7 @@ def costs_more_than_healthy_ranks(one: FindingDraft, context: Context) -> Findin
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
 
 
-def may_cost_all_that_may_be_its(one: FindingDraft, context: Context) -> FindingDraft:
+def may_cost_all_that_its_ranks_lose(one: FindingDraft, context: Context) -> FindingDraft:
     """The upper cost of a late host, also in no pattern, and of one without peers to compare its gaps with.
 
     Hosts with peers and parts of the network that are no alarm get none: open questions cover all hosts.
@@ -267,7 +267,7 @@ def may_cost_all_that_may_be_its(one: FindingDraft, context: Context) -> Finding
     return replace(one, high_us=max(one.high_us, most_us))
 
 
-def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context) -> FindingDraft:
+def is_at_least_this_if_waiting_is_unknown(one: FindingDraft, context: Context) -> FindingDraft:
     """A cost may be higher if a rank waits for something that no file shows: no repair shortens that."""
     if not context.holds_the_step or one.cost_us is None:
         return one
@@ -306,12 +306,12 @@ RULES: Sequence[Rule] = (
     weighs_what_others_hide,
     lies_between_alone_and_last,
     weighs_its_lead,
-    is_no_loss_where_no_peer_does_without,
+    is_no_loss_if_it_only_covers_communication,
     is_as_severe_as_costly,
     is_information_by_itself,
     is_no_chance,
     costs_more_than_healthy_ranks,
-    may_cost_all_that_may_be_its,
-    is_a_lower_bound_of_waiting_for_unknown,
+    may_cost_all_that_its_ranks_lose,
+    is_at_least_this_if_waiting_is_unknown,
     is_as_sure_as_the_replay,
 )

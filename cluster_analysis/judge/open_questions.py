@@ -228,7 +228,7 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
 def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> list[Fact]:
     """Tell how long groups waited for ranks without files: the longest wait in each step, and the worst.
 
-    Empty where it is less than a share of the step, or nobody is missing.
+    Empty if it is less than a share of the step, or no rank is missing.
 
     Args:
         matched: MATCHED of all steps.

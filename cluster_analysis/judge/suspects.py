@@ -27,11 +27,12 @@ class Suspect(Struct, frozen=True):
     """One hypothesis.
 
     `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would
-    go away, `head_us` (R, S) what of it lies before a step's first operator. `link_factor` (O,) is what would
-    remain of each operator's transfer, by what is `mended`: together with others that is less. Only an alarm
-    may become more than information. `p_value` is how probable such a suspect is in a healthy job, over all
-    ranks or hosts that were compared. `metric` names the local time that is too long. `facts` are what
-    reports make sentences of; `separable` is false where the traffic cannot tell it from a neighbouring part.
+    go away, `head_us` (R, S) what of it lies before a step's first operator. `link_factor` (O,) is the part
+    of each operator's transfer that would remain once `mended` links are healthy: less together with other
+    suspects. Only an alarm may become more than information. `p_value` is how probable such a suspect is in a
+    healthy job, over all ranks or hosts that were compared. `metric` names the local time that is too long.
+    `facts` are what reports make sentences of; `separable` is false where the traffic cannot tell it from a
+    neighbouring part.
     """
 
     key: str

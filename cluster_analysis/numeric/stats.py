@@ -76,7 +76,7 @@ def shortest_half_sigma(values: FloatArray) -> FloatArray:
 
 
 def leave_one_out(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Centre and robust sigma of all others, for each of `values` (N,); NaN values count for nobody."""
+    """Centre and robust sigma of all others, for each of `values` (N,); NaN values do not count."""
     others = _others(values)
     centre, scale = median(others, 1), sigma(others, 1)
     return np.resize(centre, len(values)), np.resize(scale, len(values))

@@ -46,7 +46,7 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         packets: PACKETS of all ranks, or an empty table.
     """
     ordered = sorted(parts, key=lambda part: part.step)
-    # All that is judged has these steps: operators and links of a step that nobody timed belong to none.
+    # All that is judged has these steps: operators and links of a step without times belong to none.
     timed = [part for part in ordered if part.steps.num_rows] or ordered
     seen = {rank for part in timed for rank in part.steps["rank"].to_pylist()}
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))

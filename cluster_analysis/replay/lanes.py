@@ -229,7 +229,7 @@ def waits_of(lanes: Lanes, span: Span) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _ahead(lanes: Lanes, span: Span) -> IntArray:
-    """Return whom each rank waits for directly, by rank and cell; -1 where it waits for nobody."""
+    """Return whom each rank waits for directly, by rank and cell; -1 where it does not wait."""
     n_ranks, n_cells = lanes.cells.shape
     graph, begin = span.graph, span.begin
     last, bounds = span.last_to_come, bounds_of(span)

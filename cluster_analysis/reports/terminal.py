@@ -186,7 +186,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     ]
     if known:
         console.print(_prose(joined(known, SEMICOLON).of(language)))
-    elif all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
+    elif all(one.kind != "hosts_by_devices" for one in document.notes):  # else they are not known
         asked = [*hosts][: max(1, min(len(first.named_hosts), MAX_COMMANDS))]
         for naming, host in {naming_command(host, result): host for host in asked}.items():
             hint = say("which_machine", host=host, command=naming) if naming else say("hosts_hint")

@@ -282,7 +282,7 @@ def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]
 
 
 def _steps_in(table: pa.Table) -> Mapping[int, set[int]]:
-    """Return the steps of which a table has rows, by rank."""
+    """Return the steps for which a table has rows, by rank."""
     found: dict[int, set[int]] = defaultdict(set)
     pairs = table.group_by(["rank", "step"], use_threads=False).aggregate([])
     for rank, step in rows_of(pairs, "rank", "step"):

@@ -103,7 +103,7 @@ class Group(Struct, frozen=True):
 
 
 class Topology(Struct, frozen=True, dict=True):
-    """Places of ranks, and their groups. Mappings lack ranks of which nothing is known.
+    """Places of ranks, and their groups. Mappings lack unknown ranks.
 
     `devices` are numbers of devices on their hosts, by the rank table or else by the captures themselves.
     `starts_agree` says whether the start of an operator means the same on all ranks.

@@ -1,7 +1,7 @@
 """The operations of communication: what each word in an operator's name means to all that judge it.
 
-An operator without such a word is `unknown`: a collective of its group, matched and replayed like others, of
-which nothing more is known. Names of kernels that also compute are in `fused`.
+An operator without such a word is `unknown`: a collective of its group, matched and replayed like others, but
+otherwise unknown. Names of kernels that also compute are in `fused`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-#: Parts of STEPS without which a step is not judged: nobody can say that it was healthy.
+#: Parts of STEPS without which a step is not judged: it cannot be called healthy.
 JUDGED_STEPS = ("computing_us", "communication_not_overlapped_us", "free_us")
 #: What files of step times of every form but r1.x have: r1.x do not say what of communication is overlapped.
 NEEDED_STEPS = (*JUDGED_STEPS, "communication_us")

@@ -25,7 +25,7 @@ FLOAT64: str = _Column.of(pa.float64())
 INT32: str = _Column.of(pa.int32())
 INT64: str = _Column.of(pa.int64())
 TEXT: str = _Column.of(pa.string())
-#: Texts of which many rows have the same.
+#: Texts that many rows share.
 CATEGORY: str = _Column.of(pa.dictionary(pa.int32(), pa.string()))
 BINARY: str = _Column.of(pa.binary())
 LIST_OF_INT32: str = _Column.of(pa.list_(pa.int32()))

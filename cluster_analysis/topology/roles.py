@@ -242,7 +242,7 @@ def _stages(groups: Mapping[str, Group], members: Mapping[str, Members], message
 
 
 def _world_edges(members: Mapping[str, Members], messages: _Uses) -> set[tuple[Rank, Rank]]:
-    """Return who sends to whom where a pipeline uses a group that is not its own: the links show it."""
+    """Return senders and receivers if a pipeline uses a group that is not its own: the links show them."""
     edges = set()
     for row in messages:
         one = members.get(row["group"])

@@ -34,7 +34,7 @@ def is_last_cut(parts: Sequence[StepEvidence]) -> bool:
 
 
 def _ends_as(last: StepEvidence, before: StepEvidence) -> bool:
-    """Return whether most ranks end both steps with the same operator, of which both have as many."""
+    """Return whether most ranks end both steps with the same operator, and have equally many of it."""
     ends, others = _ends(last), _ends(before)
     same = [others.get(rank) == end for rank, end in ends.items()]
     return bool(same) and sum(same) > MOSTLY * len(others)

@@ -1,7 +1,7 @@
 """Operators that know no step, beside step times: all steps are one window, which is compared as a whole.
 
-MindSpore cuts step times by what the host says, and operators of graphs that run
-as a whole (O2) not at all.
+MindSpore cuts step times where the host begins steps, and operators of graphs that run as a whole (O2) not at
+all.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def own_certificates() -> Security:
 
 
 def filed_certificates(directory: Path) -> Security:
-    """Write a key and its certificate into files that nobody else may read; return those.
+    """Write a key and its certificate into files that only we may read; return those.
 
     Args:
         directory: of our own, where the workers see it.

@@ -1,4 +1,4 @@
-"""The engine whose tasks run on the workers of a Dask cluster, whoever started that.
+"""The engine whose tasks run on the workers of a Dask cluster, ours or another's.
 
 Large values stay on the workers: a batch's tables are cut by step there, and a step's pieces meet on
 the worker that reduces it. Dask runs the tasks of a lost worker again, those it had finished included.

@@ -139,7 +139,7 @@ def _where_to_listen() -> dict[str, str]:
 
 
 def _shared_directory(started: ExitStack, output: Path) -> Path:
-    """Return a directory for the workers' key that nobody else may enter, gone when the cluster ends."""
+    """Return a directory for the workers' key that only we may enter; it is removed when the cluster ends."""
     configured = _configured("shared-temp-directory")
     if not configured:
         started.callback(_remove_if_empty, output)

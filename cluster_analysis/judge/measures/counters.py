@@ -1,4 +1,4 @@
-"""Counters of ranks. They sum up a whole capture: they explain, and accuse nobody."""
+"""Counters of ranks. They sum up a whole capture, so they only explain."""
 
 from __future__ import annotations
 

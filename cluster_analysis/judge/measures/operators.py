@@ -2,8 +2,8 @@
 
 An operator says how long its slowest link took, not which link that was: it observes the ranks that take
 part, a group or the two ends of a message. All groups that reach other hosts may use the slow part, and some
-groups resemble no other one. If no matrix has single links, each member of them is compared with the others
-by what it sent itself, as an observation of a link.
+groups resemble no other one. If no matrix has single links, each member of a group is compared with the
+others by its own sending, as an observation of a link.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def array(given: Given, kind: type[np.generic]) -> npt.NDArray[Any]:
 
 
 def column(given: Given, kind: pa.DataType) -> pa.Array:
-    """Return numbers, none of which is missing."""
+    """Return numbers; none is missing."""
     content = buffer(given)
     return pa.Array.from_buffers(kind, content.size * 8 // kind.bit_width, [None, content])
 

@@ -17,10 +17,10 @@ class Incomplete(Struct, frozen=True):
     """An operator that some ranks lack, the others' calls, and what they tell, in µs.
 
     `known` are the calls that others make in its place: those of its members, or of a message its replicas'.
-    `group` is that of those who lack it. `ended_us` is when it was over, on the clock of all, NaN where
-    nobody tells. `needed_us` is how long it takes who waits for nobody. `waited` says whether all who are
-    known waited for one who is not. A message has a place in a program: its number among the programs, the
-    row of its group there, and its slot.
+    `group` is that of those who lack it. `ended_us` is when it was over, on the clock of all, NaN if no
+    member tells. `needed_us` is how long it takes without waiting. `waited` says whether all who are known
+    waited for one who is not. A message has a place in a program: its number among the programs, the row of
+    its group there, and its slot.
     """
 
     known: IntArray
