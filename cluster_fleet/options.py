@@ -82,7 +82,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
-    add_language(parser, ", not of JSON", argparse.SUPPRESS)
 
 
 def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
@@ -93,6 +92,7 @@ def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParse
         metavar="DB",
         help=f"a file, or the URL of a PostgreSQL database; ${FLEET_VARIABLE} by default",
     )
+    add_language(parser, ", not of JSON", argparse.SUPPRESS)
     return parser
 
 

@@ -59,6 +59,14 @@ def test_chinese_help_holds_no_english_sentence_and_the_same_options(
     assert set(re.findall(r"--[a-z-]+", english)) == set(re.findall(r"--[a-z-]+", chinese))
 
 
+def test_a_language_may_stand_in_front_of_a_subcommand_and_behind_it() -> None:
+    takes = {name: "--lang" in parser._option_string_actions for name, parser in parsers()}
+    outer = [name for name, one in takes.items() if one]
+    assert [
+        name for name, one in takes.items() if not one and name.startswith(tuple(f"{o} " for o in outer))
+    ] == []
+
+
 def test_the_chinese_of_help_is_that_of_what_parsers_say_and_of_nothing_else() -> None:
     said: set[str | None] = set()
     for _, parser in parsers():
