@@ -54,7 +54,7 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     if not status.stories:
         names = sorted(one.known.name for one in fleet.units().values() if one.host >= 0)
         known = f"known are {', '.join(names[:3])} and others" if names else "cluster-fleet add RUN first"
-        raise InputError(f"{arguments.unit}: no run knows it", known)
+        raise InputError(f"{arguments.unit}: it is in no run", known)
     _tell(status, arguments)
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 

@@ -79,7 +79,7 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
     except (OSError, ValueError) as error:
         raise InputError(
             f"{mapping}: cannot be read: {spoken(error)}",
-            "a line a host says which one it is: `ADDRESS 1`, `ADDRESS 2`, in the order of the inventory; "
+            "it has one line for each host: `ADDRESS 1`, `ADDRESS 2`, in the order of the inventory; "
             "cluster-collect writes it, and the hooks where a job names its rank table",
         ) from error
     hosts = {}

@@ -56,7 +56,7 @@ def called(
     print(text, end="", file=sys.stderr)
     if result.zoomed is not None:
         analysed(result.zoomed)
-        say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
+        say(f"the suspects in detail: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
     return "", worst(code, analysed(result, live.language)[0])
 
 

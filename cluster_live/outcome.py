@@ -17,7 +17,7 @@ LOST: Mapping[str, str] = {
     "other": "somebody else asked for a capture that has not begun",
     "busy": "a capture runs there, or the daemon dropped the text",
     "late": "its job was past the start before it heard of it",
-    "silent": "it did not say to have taken the start",
+    "silent": "it did not confirm the start",
     "stray": "its step is far from the others': the same number is another iteration there",
     "no_step": "its step could not be read",
     "unfinished": "the capture did not begin, or did not end, in time",

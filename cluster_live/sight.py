@@ -116,7 +116,9 @@ def sight_of(host: HostId, answer: Any) -> Sight:
             memory=tuple(MemoryFile(str(one["name"]), int(one["uid"])) for one in answer["memory"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise HostileDataError(f"the host told nonsense of its processes: {spoken(error)}") from None
+        raise HostileDataError(
+            f"what the host says of its processes makes no sense: {spoken(error)}"
+        ) from None
 
 
 def _process(one: Mapping[str, Any]) -> Process:

@@ -126,7 +126,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
         raise InputError(f"{asked}: the collectors could not be asked", "may the sweep write there?")
     if request is None:
         raise InputError(
-            "no pod of the job was seen on any node, so nobody knows where its data are",
+            "no pod of the job was seen on any node, so it is not known where its data are",
             "the sweep needs the role of deploy/kubernetes/nodes-sweep; pods that go with their job need its "
             "finalizer",
         )

@@ -62,7 +62,7 @@ def follow_as_its_user(
         stop: ends it when set.
     """
     if job.uid is None:
-        return failed(job, None, "nobody knows whose job it was")
+        return failed(job, None, "the user of the job is not known")
     try:
         end = run_command(
             our_command("cluster_hook", "slurm-post", "--job-file=-", "--json", "--tell=never", *arguments),

@@ -147,7 +147,7 @@ def _analysed(spool: Spool, key: str, asked: Probe) -> Answer:
 
 def _reported(spool: Spool, key: str) -> Answer:
     if not spool.drain_settings().get("webhook"):
-        return Answer("ok", "the drain has no webhook, so findings are written and nobody is called")
+        return Answer("ok", "the drain has no webhook, so findings are written and no message is sent")
     _comes_true(lambda: spool.reported(key) is not None, _MESSAGE_S)
     trouble = spool.reported(key)
     if trouble is None:

@@ -140,7 +140,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     if arguments.profile_dir is not None:
         check_profile_dir(arguments.profile_dir)
     if arguments.job_file is None and not arguments.slurm_job:
-        arguments.parser.error("whose job? --slurm-job ID is the number that sbatch printed")
+        arguments.parser.error("which job? --slurm-job ID is the number that sbatch printed")
     if arguments.job_file is not None:
         jobs: tuple[ReportedJob, ...] = (_read_job(arguments.job_file),)
     else:

@@ -81,7 +81,7 @@ class Teller:
         try:
             write_text_whole(self._directory / f"{safe_name(key)}.json", outcome_text(outcome))
         except OSError as error:
-            self._report(key, f"job {outcome.job}: nobody was told: {error.strerror}")
+            self._report(key, f"job {outcome.job}: no message was sent: {error.strerror}")
         self._wake.set()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Teller:
         try:
             self._send_as_they_come()
         except OSError as error:
-            self._report("messages", f"nobody is told: {self._directory}: {error.strerror}")
+            self._report("messages", f"no message can be sent: {self._directory}: {error.strerror}")
 
     def _send_as_they_come(self) -> None:
         n_failed, rests_until_s, tried = 0, 0.0, set[Path]()
@@ -142,7 +142,7 @@ class Teller:
             if not is_kept:
                 path.unlink()
             further = "; it is tried again later" if is_kept else ""
-            self._report(path.stem, f"nobody was told: {trouble.text}{further}")
+            self._report(path.stem, f"no message was sent: {trouble.text}{further}")
             return is_kept
         return False
 

@@ -220,7 +220,7 @@ class FileWay(ConfiguredWay):
         }
         silent = sorted(wanted - taken)
         if silent:
-            return Answer("silent", f"{_ranks(silent)} did not say to have taken it")
+            return Answer("silent", f"{_ranks(silent)} did not confirm it")
         return Answer("taken")
 
     async def progress(self, request: Request) -> Progress:

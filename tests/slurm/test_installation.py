@@ -222,4 +222,4 @@ def test_the_probe_says_where_the_chain_breaks(installed: SlurmLab, python: Path
         webhook.write_text(box.url)
         with drained(installed, python, f"--webhook-file={webhook}"):
             said = probe(installed, python)
-    assert "did not arrive: nobody was told: the webhook answered 404" in said.stdout
+    assert "did not arrive: no message was sent: the webhook answered 404" in said.stdout

@@ -66,7 +66,7 @@ def test_a_webhook_that_always_fails_is_given_up_and_the_rest_is_said_to_be_lost
                 teller.tell(job, an_outcome(job))
         assert len(box.received) == N_FAILURES
     assert set(said) == set("123456")
-    assert all("nobody was told" in trouble for trouble in said.values())
+    assert all("no message was sent" in trouble for trouble in said.values())
 
 
 def test_what_a_webhook_did_not_take_is_sent_by_the_next_process(
@@ -110,8 +110,8 @@ def test_a_backlog_that_cannot_be_used_is_said_and_stops_nobody(tmp_path: Path, 
     (tmp_path / "file").write_text("")
     with mailbox() as box, Teller(options_for(box.url), said.__setitem__, tmp_path / "file") as teller:
         teller.tell("1", an_outcome("1"))
-    assert "nobody" in said["1"]
-    assert "nobody is told" in said["messages"]
+    assert "no message was sent" in said["1"]
+    assert "no message can be sent" in said["messages"]
 
 
 def test_an_unreadable_leftover_costs_nobody_else_a_message(tmp_path: Path, said: dict[str, str]) -> None:
