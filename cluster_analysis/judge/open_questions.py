@@ -177,11 +177,11 @@ def uncompared_network(case: Case) -> list[Fact]:
     view, seen, teams = case.view, case.network, case.operators
     if case.transfers is None or view.graph is None or seen is None or teams is None:
         return []
+    hosts = [frozenset(view.topology.hosts.get(Rank(rank), "") for rank in one) for one in seen.members]
+    is_between = np.array([len(one) > 1 for one in hosts])
     if case.links is not None:
-        ends = [{view.topology.hosts.get(Rank(rank), "") for rank in pair} for pair in seen.members]
-        is_between = np.array([len(one) > 1 for one in ends])
         left, level = np.where(is_between, 0.0, 1.0), units_of(seen, case.limits).level
-        if len({frozenset(one) for one in ends if len(one) > 1}) != 1:
+        if len({one for one in hosts if len(one) > 1}) != 1:
             # No link is quicker than it was built.
             quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
             if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
@@ -191,6 +191,12 @@ def uncompared_network(case: Case) -> list[Fact]:
     else:
         compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
         alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)
+        # Groups over the same hosts share what joins these: it makes all of them slow.
+        across = {
+            (kind, hosts[unit]) for kind, unit in zip(seen.kind, seen.unit, strict=True) if is_between[unit]
+        }
+        n_ways = np.bincount([kind for kind, _ in across], minlength=len(seen.kinds))
+        alike &= ~is_between[seen.unit] | (n_ways[seen.kind] > 1)
         compared[seen.group[alike], seen.kind[alike]] = True
         are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
         is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message & are_unlike[teams.group]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -63,3 +64,22 @@ def test_where_most_links_are_slow_a_few_twice_as_quick_keep_the_job_from_being_
     """Of four hosts in a ring only two are joined by a link as it should be: the slow ones are the usual."""
     spec = JobSpec(tp=4, pp=1, dp=8, steps=5, microbatches=2)
     assert judged(spec, f"slow_uplink:{factor}@1+2").detection.verdict == verdict
+
+
+@pytest.mark.parametrize(("n_stages", "factor", "verdict"), [(1, 3, "unknown"), (2, 1, "healthy")])
+def test_groups_over_the_same_hosts_are_no_reference_for_what_joins_these(
+    n_stages: int, factor: int, verdict: str
+) -> None:
+    """A host's uplink slows all rings over all hosts alike. Only operators are known, with their sizes."""
+    spec = JobSpec(tp=4, pp=n_stages, dp=8 // n_stages, steps=5, microbatches=2)
+    job = simulate(spec, [parse_scenario(f"slow_uplink:{factor}@2")], seed=11)
+    where, ranks = topology(job), []
+    for one in tables(job).values():
+        calls = one.collectives
+        sizes = [np.nan_to_num(np.array(calls[name], float)) for name in TRANSPORT_BYTES]
+        calls = with_column(calls, "payload_bytes", pa.array(np.sum(sizes, axis=0)))
+        for name in TRANSPORT_BYTES:
+            calls = with_column(calls, name, pa.nulls(calls.num_rows, pa.float64()))
+        ranks.append(replace(one, collectives=calls, links=LINKS.empty_table()))
+    found = detect(evidence_of_tables(ranks, where), where)
+    assert found.verdict == verdict
