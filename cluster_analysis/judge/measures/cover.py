@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
-from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.network import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
@@ -200,10 +200,16 @@ def _parts_of_hosts(
     of_slow = {remote[at] for at in slow & remote.keys()}
     racks = _racks(joining, leaving, slow)
     between = frozenset(at for at, own in remote.items() if not any(own <= one for one in racks))
-    levels, sizes = units.level[[*between]], [len(one) for one in racks if len(one) > 1]
-    # Of racks that are unlike one may be cut off; and slower than the others is no plan.
+    sizes = [len(one) for one in racks if len(one) > 1]
+    # Of racks that are unlike one may be cut off.
     are_alike = len(sizes) > 1 and len({*sizes}) == 1 and between <= slow
-    built = between if are_alike and levels.min() >= HALFWAY * levels.max() else frozenset[int]()
+    usual = float(np.median(units.level[[*between]])) if are_alike else 0.0
+
+    def is_built(claimed: frozenset[int]) -> bool:
+        """A part that is far slower than the others is no plan."""
+        own = units.level[[*claimed]] if are_alike and claimed and claimed <= between else np.inf
+        return bool(np.median(own) <= TWICE * usual)
+
     for those in of_slow:
         exactly = frozenset(joining[those])
         wider = frozenset[int]().union(*(at for own, at in joining.items() if own > those))
@@ -211,8 +217,7 @@ def _parts_of_hosts(
             ranks = {rank for at in exactly for rank in units.members[at]}
             yield Part("groups", tuple(sorted(ranks)), (), exactly, wider)
             continue
-        is_built = exactly <= built
-        yield Part("host_pair", (), tuple(sorted(those)), exactly, wider, may_be_built=is_built)
+        yield Part("host_pair", (), tuple(sorted(those)), exactly, wider, may_be_built=is_built(exactly))
         for one, other in permutations(sorted(those)):
             yield Part("host_pair_tx", (), (one, other), exactly & leaving.get(one, set()), wider)
     all_hosts = frozenset[int]().union(*racks)
@@ -224,7 +229,7 @@ def _parts_of_hosts(
             for ways in (leaving, arriving)
         )
         for name, claimed in zip(_UPLINK, (out | into, out, into), strict=True):
-            yield Part(name, (), tuple(sorted(inside)), claimed, may_be_built=claimed <= built)
+            yield Part(name, (), tuple(sorted(inside)), claimed, may_be_built=is_built(claimed))
 
 
 def _racks(

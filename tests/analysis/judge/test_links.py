@@ -35,14 +35,26 @@ def broken(
     carried: Mapping[tuple[int, int], str],
     host_of: Mapping[int, int] = HOSTS,
     rate: Mapping[tuple[int, int], float] | None = None,
+    level: Mapping[tuple[int, int], float] | None = None,
 ) -> list[Part]:
-    """Explain which links are slow of all that carry something, over these transports, and at these rates."""
+    """Explain which links are slow of all that carry something, over these transports, and at these rates.
+
+    `level` is by how much slow ones are slower, as a logarithm.
+    """
     members = tuple(sorted(carried))
     is_slow, n = np.array([pair in slow for pair in members]), len(members)
     transport = tuple(carried[pair] for pair in members)
     rates = np.array([(rate or {}).get(pair, 0.1 if pair in slow else 1.0) for pair in members])
+    levels = np.array([(level or {}).get(pair, 1.0) for pair in members])
     units = Units(
-        members, np.zeros(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n), rates
+        members,
+        np.zeros(n, bool),
+        transport,
+        is_slow * levels,
+        np.ones(n, np.int32),
+        is_slow,
+        np.ones(n),
+        rates,
     )
     return cover(units, host_of)
 
@@ -149,6 +161,17 @@ def test_racks_whose_links_are_all_slow_may_be_joined_by_a_network_that_is_built
     found = broken(slow, dict.fromkeys(seen, "RDMA"), host)
     assert found
     assert {one.may_be_built for one in found} == {may_be_built}
+
+
+def test_a_rack_far_slower_than_the_others_is_no_plan() -> None:
+    seen, rack = rings(6), {rank: rank // 4 for rank in range(24)}
+    slow = frozenset(pair for pair in seen if rack[pair[0]] != rack[pair[1]])
+    level = {pair: 3.0 if 0 in (rack[pair[0]], rack[pair[1]]) else 0.5 for pair in slow}
+    found = broken(slow, dict.fromkeys(seen, "RDMA"), {rank: rank // 2 for rank in range(24)}, level=level)
+    members = sorted(seen)
+    of_first = [any(level[members[at]] > 1.0 for at in one.explained) for one in found]
+    assert [one.may_be_built for one in found] == [not is_first for is_first in of_first]
+    assert {*of_first} == {True, False}
 
 
 @pytest.mark.parametrize(("pairs", "verdict"), [(("2-3", "1-4"), "unknown"), (("2-3",), "degraded")])
