@@ -160,5 +160,8 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
         problems, problems_zh = (
             tuple(map(names.hidden, texts)) for texts in (verdict.problems, verdict.problems_zh)
         )
-        verdict = replace(verdict, findings=findings, problems=problems, problems_zh=problems_zh)
+        why, why_zh = names.hidden(verdict.why), names.hidden(verdict.why_zh)
+        verdict = replace(
+            verdict, findings=findings, problems=problems, problems_zh=problems_zh, why=why, why_zh=why_zh
+        )
     return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)

@@ -26,13 +26,13 @@ SENTENCES: Mapping[str, Template] = {
         "已分析 {expected} 张卡中的 {n} 张，无需处理。",
     ),
     "could_not_tell": (
-        "{n} of {expected} ranks analysed, could not tell if anything is wrong.",
-        "已分析 {expected} 张卡中的 {n} 张，无法判断是否有问题。",
+        "{n} of {expected} ranks analysed, could not tell if anything is wrong{why}.",
+        "已分析 {expected} 张卡中的 {n} 张，无法判断是否有问题{why}。",
     ),
     "problems": ("{n} {n:problem|problems}: {first}.", "{n} 个问题：{first}。"),
     "job": ("job {job}: {said}{missing}{where}", "作业 {job}：{said}{missing}{where}"),
     "missing": (" Not all was collected: {reason:said}", "采集不完整：{reason:said}"),
-    "where": (" See {path}", " 见 {path}"),
+    "where": (" See {path}", "见 {path}"),
     "not_analysed": ("not analysed: {reason:said}", "未分析：{reason:said}"),
 }
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results import verdicts
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
 from cluster_run.errors import read_as
 from cluster_run.findings import ALARMS, Finding
 from cluster_run.problem import Problem
-from cluster_run.said.chinese import Language
+from cluster_run.said.chinese import COLON, COMMA, Language
 
 #: Records of requests are kept for a month: thousands of broken captures are a number in them.
 _N_PROBLEMS = 20
@@ -74,7 +76,10 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of an analysis. `problems` are the first of the `n_problems` things that could not be used."""
+    """Result of an analysis. `problems` are the first of the `n_problems` things that could not be used.
+
+    `why` is the reason for which nothing could be told.
+    """
 
     verdict: str
     ranks: int
@@ -83,6 +88,8 @@ class Verdict:
     problems: tuple[str, ...]
     problems_zh: tuple[str, ...] = ()
     n_problems: int = 0
+    why: str = ""
+    why_zh: str = ""
 
     @property
     def alarms(self) -> tuple[FindingLine, ...]:
@@ -92,7 +99,9 @@ class Verdict:
     def headline(self, language: Language = "en") -> str:
         """Return the verdict in one line."""
         alarms = self.alarms
-        ranks = {"n": self.ranks, "expected": self.expected_ranks}
+        is_chinese = int(language == "zh")
+        why = (self.why_zh if is_chinese else "") or self.why
+        ranks = {"n": self.ranks, "expected": self.expected_ranks, "why": why and COLON[is_chinese] + why}
         if alarms:
             parts = [alarms[0].text(language)]
             parts += [say("more", language, n=len(alarms) - 1)] if len(alarms) > 1 else []
@@ -116,15 +125,17 @@ def read_verdict(path: Path) -> Verdict:
     with read_as(f"{path}: not readable findings"):
         document = document_from_json(path.read_bytes(), str(path))
         told = document.problems[:_N_PROBLEMS]
-        reasons = [problems.reason(one) for one in told]
+        why = verdicts.unknown_reason(document) if document.verdict == "unknown" else Phrase("", "")
         return Verdict(
             verdict=document.verdict,
             ranks=document.run.ranks,
             expected_ranks=document.run.expected_ranks,
             findings=tuple(map(_finding, document.findings)),
-            problems=tuple(_problem(one, why.en) for one, why in zip(told, reasons, strict=True)),
-            problems_zh=tuple(_problem(one, why.zh) for one, why in zip(told, reasons, strict=True)),
+            problems=tuple(_problem(one, "en") for one in told),
+            problems_zh=tuple(_problem(one, "zh") for one in told),
             n_problems=len(document.problems),
+            why=why.en,
+            why_zh=why.zh,
         )
 
 
@@ -147,8 +158,10 @@ def _finding(finding: Finding) -> FindingLine:
     )
 
 
-def _problem(problem: Problem, why: str) -> str:
-    where = [f"host {problem.host}"] if problem.host is not None else []
-    where += [f"rank {problem.rank}"] if problem.rank is not None else []
+def _problem(problem: Problem, language: Language) -> str:
+    where = [say("host", language, host=problem.host)] if problem.host is not None else []
+    where += [say("rank", language, rank=problem.rank)] if problem.rank is not None else []
     where += [problem.file] if problem.file else []
-    return ": ".join([*([", ".join(where)] if where else []), why.rstrip(".。")])
+    colon, comma = (marks[int(language == "zh")] for marks in (COLON, COMMA))
+    why = problems.reason(problem).of(language).rstrip(".。")
+    return colon.join([*([comma.join(where)] if where else []), why])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import HostId
+
+if TYPE_CHECKING:  # the hook words verdicts without Arrow
+    from cluster_analysis.result import AnalysisResult
 
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

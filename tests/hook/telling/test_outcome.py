@@ -127,7 +127,17 @@ def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
     lost = Problem(fact("truncated", byte=9), "communication.json", Rank(7), HostId("1"))
     verdict = a_verdict(tmp_path, lost)
     assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
+    assert verdict.problems_zh[0].startswith("主机 1，卡 7，communication.json：")
     assert verdict.alarms[0].text().startswith("Rank 5 ")
+
+
+def test_a_message_says_why_nothing_could_be_told(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(document_to_json(builder.unknown().document))
+    verdict = read_verdict(path)
+
+    assert "could not tell if anything is wrong: only 2 of 32 ranks could be read" in verdict.headline()
+    assert "无法判断是否有问题：32 张卡中只读取了 2 张" in verdict.headline("zh")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +174,7 @@ def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Pat
 
     assert message_text(outcome, "zh").splitlines() == [
         "作业 12 (FAILED)：性能劣化：卡 5（主机 1）计算比流水线阶段 0 的 15 张同类卡慢 22 %（每一步）"
-        "（每步损失 12.3 ms，占 4.4 %）。卡 5 = 主机 1 / 设备 5。另有 1 个发现项。 见 /r/report.html",
+        "（每步损失 12.3 ms，占 4.4 %）。卡 5 = 主机 1 / 设备 5。另有 1 个发现项。见 /r/report.html",
         "• 卡 2 与 10 之间的 RDMA 链路传输相同数据的时间比其他 31 条 RDMA 链路长 201 %（观测 40 次）。"
         "也可能是卡 10 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分"
         "（每步损失 4.1 ms，占 1.5 %）。卡 2 = 主机 1 / 设备 2；卡 10 = 主机 2 / 设备 2。",
