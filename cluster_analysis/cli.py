@@ -13,6 +13,7 @@ from cluster_analysis.options import (
     MAX_INSIGHT_BYTES,
     MEMORY_LIMIT_BYTES,
     N_SLURM_JOBS,
+    NAMED_SCHEDULERS,
     FailOn,
     add_format,
     fail_on,
@@ -173,8 +174,8 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--scheduler",
         metavar="WHO",
         default="auto",
-        help="auto, threads, processes, dask (with a dashboard), slurm, tcp://HOST:PORT or tls://HOST:PORT "
-        "(default: auto, by size)",
+        help=f"{', '.join(NAMED_SCHEDULERS)}, tcp://HOST:PORT or tls://HOST:PORT "
+        "(default: auto, by size; dask has a dashboard)",
     )
     how.add_argument(
         "--workers",

@@ -27,7 +27,7 @@ JUDGING = " ".join((LAB / "decisions.md").read_text("utf-8").split())
 PAGE = " ".join((LAB.parent / "how-it-decides.md").read_text("utf-8").split())
 GRAPH = " ".join((LAB / "from-calls-to-a-graph.md").read_text("utf-8").split())
 AS_GIVEN = limits.Thresholds()
-WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
+WORDS = {n: str(n) for n in range(100)} | {2: "two", 3: "three", 4: "four", 5: "five", 8: "eight"}
 
 
 def percent(share: float) -> str:

@@ -1,16 +1,17 @@
-"""Numbers that users read are those of the code. How it judges: `test_docs_decisions`."""
+"""Numbers and words that users read are those of the code. How it judges: `test_docs_decisions`."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from cluster_act.ways import process
 from cluster_analysis.engine import choose, protocol
 from cluster_analysis.engine.clusters import dask_engine, on_slurm
-from cluster_analysis.options import MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES
+from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES, NAMED_SCHEDULERS
 from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import cost
 from cluster_analysis.thresholds.limits import Thresholds
@@ -18,14 +19,18 @@ from cluster_collect.spec import CollectOptions
 from cluster_collect.store import incoming
 from cluster_collect.transfer import rounds
 from cluster_collect.transfer.ways import intake
-from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
-from tests.test_docs_decisions import percent
+from cluster_fleet.judging import probes
+from cluster_hook import job
+from cluster_hook.telling import outcome, teller, webhook
+from cluster_live.options import WayName
+from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
+from tests.test_docs_decisions import WORDS, percent
 
 ROOT = Path(__file__).parents[1]
 LIMITS, COLLECTING = Thresholds(), CollectOptions()
-WORDS = ("no", "once", "twice", "three", "four", "five", "six", "seven", "eight")
 SMALL, IN_MEMORY = (f"{size >> 20} MiB" for size in (choose.SMALL_RUN_BYTES, MEMORY_LIMIT_BYTES))
 ALLOWED_FAILURES = int(on_slurm.SCHEDULER["distributed.scheduler.allowed-failures"])
+IN_THE_LAST = ("a week", "week", "一周") if probes.COUNTS_S == 7 * 86400 else 3 * (str(probes.COUNTS_S),)
 #: But for those that tell what was measured.
 PAGES = [
     *(ROOT / name for name in ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
@@ -64,7 +69,7 @@ TOLD = {
     ],
     "docs/insight.md": [f"for more than {MAX_INSIGHT_BYTES // 10**6} MB of"],
     "docs/from-file-to-verdict.md": [
-        f"fetched again, {WORDS[rounds._N_REFETCHES]} at most",
+        f"fetched again, {'twice' if rounds._N_REFETCHES == 2 else rounds._N_REFETCHES} at most",
         f"or {intake._GROWTH_BYTES >> 20} MiB more",
         f"no host has ended for {COLLECTING.interim_s:g} s",
         f"({COLLECTING.progress_deadline_s:g} s without progress",
@@ -76,8 +81,30 @@ TOLD = {
         f"killed after {process.DEADLINE_S:g} s",
         f"of {WORDS[2 * cost.N_IN_TURN]} alarms at most: the {WORDS[cost.N_IN_TURN]} costliest",
         f"the costliest {WORDS[LIMITS.max_info]} stay",
+        f"anybody has {WORDS[LIMITS.min_peers]} peers",
+    ],
+    **{
+        page: [f"each time what adds most, {WORDS[cost.N_IN_TURN]} at most"]
+        for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
+    },
+    "docs/act.md": [f"For {IN_THE_LAST[0]} a device"],
+    "cluster_analysis/sentences/findings.json": [
+        f"within the last {IN_THE_LAST[1]} found",
+        f"最近{IN_THE_LAST[2]}的探测",
     ],
 }
+#: Words that a user may write or read, and the pages that say what each means.
+NAMED = [
+    (job._COMMENT_KEYS, "docs/hooks.md", "docs/zh/hooks.md"),
+    (job.VIAS, "docs/hooks.md"),
+    (teller.TELL_WHEN, "docs/hooks.md", "docs/zh/hooks.md"),
+    (webhook.FORMATS, "docs/hooks.md", "docs/zh/hooks.md"),
+    (get_args(outcome.OutcomeState), "docs/hooks.md", "docs/zh/hooks.md"),
+    (NAMED_SCHEDULERS, "docs/performance.md", "ARCHITECTURE.md"),
+    (get_args(WayName), "docs/live.md"),
+    (FORMATS, "docs/report.md"),
+    (tuple(FAILING), "docs/recipes.md"),
+]
 
 
 def shares_in(page: Path, pattern: re.Pattern[str]) -> set[str]:
@@ -96,3 +123,9 @@ def test_shares_of_the_step_and_errors_of_the_replay_are_those_that_decide(page:
 @pytest.mark.parametrize(("page", "told"), [(page, one) for page, texts in TOLD.items() for one in texts])
 def test_a_page_tells_the_number_of_the_code(page: str, told: str) -> None:
     assert told in " ".join((ROOT / page).read_text("utf-8").split())
+
+
+@pytest.mark.parametrize(("names", "page"), [(names, page) for names, *pages in NAMED for page in pages])
+def test_a_page_names_every_word_of_the_code(names: tuple[str, ...], page: str) -> None:
+    quoted = " ".join(re.findall(r"`([^`\n]+)`", (ROOT / page).read_text("utf-8")))
+    assert set(names) - set(re.findall(r"[\w-]+", quoted)) == set()

@@ -16,7 +16,7 @@ from cluster_hook.spool.drain import DrainOptions
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.telling.outcome import SCHEMA
 from cluster_hook.telling.teller import TELL_WHEN
-from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE
+from cluster_hook.telling.webhook import URL_VARIABLE
 from tests.hook.jobs import a_job
 
 REPOSITORY = Path(__file__).parents[2]
@@ -59,7 +59,6 @@ def test_every_annotation_and_variable_is_spelled_as_the_code_spells_it() -> Non
 
 def test_the_words_and_defaults_are_those_of_the_code() -> None:
     assert "--tell " + r"\|".join(TELL_WHEN) in TEXT
-    assert {name for name in FORMATS if f"`{name}`" not in TEXT} == set()
     defaults = DrainOptions()
     assert f"`--attempts {defaults.n_attempts}`, `--retry-after {defaults.retry_after_s:g}`" in TEXT
     assert f"`--keep {defaults.keep_s / 86400:g}` days" in TEXT
