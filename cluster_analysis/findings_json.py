@@ -21,17 +21,7 @@ from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import advice, reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
-from cluster_run.findings import (
-    FINDINGS_SCHEMA,
-    Evidence,
-    Finding,
-    FindingsDocument,
-    Link,
-    LostPart,
-    Place,
-    RunInfo,
-    Wait,
-)
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait
 from cluster_run.ids import ParallelSizes
 from cluster_run.layout import FINDINGS_NAME
 from cluster_run.problem import Problem
@@ -78,8 +68,8 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
     """
     try:
         plain = json.loads(text)
-        if plain["schema"] != FINDINGS_SCHEMA:
-            raise SchemaError(f"{name}: schema {plain['schema']!r} found, {FINDINGS_SCHEMA!r} wanted")
+        if plain["schema"] != FindingsDocument.SCHEMA:
+            raise SchemaError(f"{name}: schema {plain['schema']!r} found, {FindingsDocument.SCHEMA!r} wanted")
         run = _tuples(plain["run"])
         return FindingsDocument(
             tool_version=plain["tool"]["version"],
@@ -147,7 +137,7 @@ def _not_finite(value: Any, path: str = "") -> str:
 def _plain(document: FindingsDocument) -> dict[str, Any]:
     parallel = {name: size for name, size in document.run.parallel._asdict().items() if size}
     return {
-        "schema": FINDINGS_SCHEMA,
+        "schema": FindingsDocument.SCHEMA,
         "tool": {"name": TOOL_NAME, "version": document.tool_version},
         "run": {**asdict(document.run), "parallel": parallel},
         "verdict": document.verdict,

@@ -18,7 +18,7 @@ from cluster_run.errors import InputError, UsageError, spoken
 from cluster_run.files import lock_file
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
-INSIGHT_TEXT_NAMES = STEPS_NAME, COMMUNICATION_NAME, MATRIX_NAME, GROUPS_NAME = (
+INSIGHT_TEXT_NAMES = (
     "cluster_step_trace_time.csv",
     "cluster_communication.json",
     "cluster_communication_matrix.json",

@@ -21,7 +21,7 @@ from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError, read_as, spoken
 from cluster_run.files import json_of
-from cluster_run.findings import FINDINGS_SCHEMA
+from cluster_run.findings import FindingsDocument
 from cluster_run.ids import HostId
 from cluster_run.kinds import HOST_KINDS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -87,10 +87,8 @@ def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) ->
 def _findings(path: Path) -> dict[str, Any]:
     with read_as(f"{path}: cannot be read", _ADVICE):
         document: dict[str, Any] = json_of(path.read_bytes())
-        if document["schema"] != FINDINGS_SCHEMA:
-            raise InputError(
-                f"{path}: schema {document['schema']!r} found, {FINDINGS_SCHEMA!r} wanted", _ADVICE
-            )
+        if (found := document["schema"]) != FindingsDocument.SCHEMA:
+            raise InputError(f"{path}: schema {found!r} found, {FindingsDocument.SCHEMA!r} wanted", _ADVICE)
         return document
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from cluster_run.facts import Fact
 from cluster_run.ids import GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_run.kinds import KINDS, OPEN_NOTES, Kind, KindRecord, Part
 from cluster_run.problem import Problem
 
-#: Version of findings.json.
-FINDINGS_SCHEMA = "cluster-findings/1"
 #: From the least to the worst.
 Severity = Literal["info", "warning", "critical"]
 Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
@@ -240,6 +238,7 @@ class RunInfo:
 class FindingsDocument:
     """The content of findings.json. `notes` say what could not be judged, and why."""
 
+    SCHEMA: ClassVar[str] = "cluster-findings/1"
     tool_version: str
     run: RunInfo
     verdict: Verdict

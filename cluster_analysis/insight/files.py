@@ -22,13 +22,7 @@ from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
-from cluster_analysis.output_folder import (
-    COMMUNICATION_NAME,
-    GROUPS_NAME,
-    INSIGHT_DATABASE_NAME,
-    MATRIX_NAME,
-    STEPS_NAME,
-)
+from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME, INSIGHT_TEXT_NAMES
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.bandwidth_db import BandwidthRow, bandwidth_rows
@@ -42,6 +36,7 @@ from cluster_run.ids import HostId, Rank, Step
 _BANDWIDTH_ROLES = ("analysis_db", "communication_db")
 
 _COMMUNICATION_ROLE = "communication"
+_STEPS, _COMMUNICATION, _MATRIX, _GROUPS = INSIGHT_TEXT_NAMES
 
 
 def is_database_job(sources: Iterable[RankSource]) -> bool:
@@ -73,9 +68,9 @@ def write_text_files(examined: Examined, folder: Path) -> None:
     """
     topology = examined.topology
     read = examined.read
-    _write(folder / STEPS_NAME, csv_text(step_rows(read.steps, topology)))
+    _write(folder / _STEPS, csv_text(step_rows(read.steps, topology)))
     rows = group_rows(read.uses, topology, read.metadata)
-    _write(folder / GROUPS_NAME, group_json(rows))
+    _write(folder / _GROUPS, group_json(rows))
     _run_writings(examined, _writings(examined, folder))
 
 
@@ -89,13 +84,13 @@ def _writings(examined: Examined, folder: Path) -> Graph:
             communication.write_communication_file,
             list(read.spans()),
             _communication_input(examined, members),
-            str(folder / COMMUNICATION_NAME),
+            str(folder / _COMMUNICATION),
         ),
         ("matrix file",): task(
             matrix_file.write_matrix_file,
             matrices,
             members,
-            str(folder / MATRIX_NAME),
+            str(folder / _MATRIX),
         ),
     }
 
