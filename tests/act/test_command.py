@@ -206,7 +206,7 @@ def test_an_unnamed_node_is_left_beside_others_that_are_acted_on(
     assert main(act) == ExitCode.FINDINGS
     assert main([*act, "--apply"]) == ExitCode.INCOMPLETE
     said = capsys.readouterr().out
-    assert "not device 1 of host-0a1b2c3d: the name of its node is not known" in said
+    assert "nothing is done to device 1 of host-0a1b2c3d: the name of its node is not known" in said
     assert (tmp_path / "acted").read_text() == "apply node001\n"
     # All that can be done is: a timer that calls again is told so again.
     assert main(act) == ExitCode.INCOMPLETE
@@ -228,7 +228,7 @@ def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
     # To name a slow device that nobody can reach is not to be done with it.
     assert main([str(run)]) == ExitCode.INCOMPLETE
     said = capsys.readouterr().out
-    assert "not device 3 of host-" in said
+    assert "nothing is done to device 3 of host-" in said
     # Whatever one run says: without the name of its node nobody can act on it.
     assert "the name of its node is not known" in said
 

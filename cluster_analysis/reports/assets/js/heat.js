@@ -1,4 +1,4 @@
-// Ranks × steps. Columns are ranks, rows are steps; where there are more than pixels, a pixel shows what deviates most.
+// Ranks × steps. Where there are more of them than pixels, a pixel shows what deviates most.
 
 const HEAT_METRICS = ["computing", "exposed", "wait", "transfer", "gap", "bubble", "free", "preparing", "total"];
 

@@ -174,7 +174,7 @@ function pixelColumns(n, left, width) {
 // The column or row at a share of the picture.
 const columnAt = (columns, share) => columns[Math.max(0, Math.min(columns.length - 1, Math.floor(share * columns.length)))];
 
-// The name of a row at its left; that of the first row stays on the canvas where rows are lower than letters.
+// The name of a row at its left, on the canvas also where rows are lower than letters.
 function labelRow(paint, text, right, y) {
   paint.textAlign = "right";
   paint.fillText(text, right, Math.max(9, y + 4));
