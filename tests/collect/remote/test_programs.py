@@ -38,11 +38,20 @@ SHELLS = [
 ]
 
 
+def login(shell: str) -> list[str]:
+    return [shell, "sh"] if shell.endswith("busybox") else [shell]
+
+
+def has_gnu_find(shell: str) -> bool:
+    """Some builds of busybox call no program that they hold themselves: their hosts are listed by SFTP."""
+    asked = subprocess.run([*login(shell), "-c", "find --version"], capture_output=True, check=False)
+    return b"GNU" in asked.stdout
+
+
 def ran(program: RemoteProgram, shell: str = "sh") -> bytes:
     """What the program answers after its marker, run by a login shell as sshd runs it."""
-    login = [shell, "sh"] if shell.endswith("busybox") else [shell]
     done = subprocess.run(
-        [*login, "-c", program.command], input=program.stdin, capture_output=True, check=False
+        [*login(shell), "-c", program.command], input=program.stdin, capture_output=True, check=False
     )
     noise = MarkerFilter(program.marker)
     answer = noise.feed(done.stdout)
@@ -68,7 +77,7 @@ def test_any_bytes_are_one_word_of_the_shell(value: bytes) -> None:
     assert done.stdout == value + b"."
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", [*filter(has_gnu_find, SHELLS)])
 def test_the_probe_lists_what_is_there_under_every_shell(shell: str, tmp_path: Path) -> None:
     root = tmp_path / "it's $(here) \udcff"
     (root / "sub").mkdir(parents=True)
