@@ -66,6 +66,7 @@ FindingFact = Literal[
     "stood_still_together",
     "host_link_stopped",
     "absent_members",
+    "at_a_place",
     # Pauses.
     "rank_pauses",
     "rank_pauses_regularly",

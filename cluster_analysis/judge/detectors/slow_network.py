@@ -146,8 +146,7 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         facts = [fact("may_be_uplink", others=tuple(case.view.hosts[host] for host in part.may_be_hosts))]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
-    may_be_built = part.may_be_built and steps is None
-    facts += [fact("may_be_built")] if may_be_built else []
+    facts += [fact("may_be_built")] if part.may_be_built and steps is None else []
     # The receiver of the data is a guess.
     separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
@@ -171,7 +170,7 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         facts=(fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known), *facts),
         confidence="low" if part.name in ("group", "groups") else "medium" if is_doubtful else "high",
         separable=separable,
-        is_alarm=not may_be_built,
+        is_alarm=fact("may_be_built") not in facts,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
         mended=mended,
@@ -189,16 +188,20 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     if graph is None or seen is None or entries is None:
         return
     may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
-    # Operators that last long at one place of all steps, or in all calls of a group, are how the job runs.
+    # What lasts long at one place of all steps is how the job runs, or a slow part, and no event.
     at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
     place = graph.operator_place[at] * (graph.n_steps > 1)
     alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at], place
     own[at] = beyond_class(np.arange(len(at)), alike, np.log(seen.time_us[at]), limits.link_effect)
-    seen = replace(seen, excess=np.fmin(seen.excess, own))
     sure = (one.link_factor for one in slow if one.p_value <= limits.listed_p_value)
     left = np.minimum.reduce([np.ones(len(own)), *(one for one in sure if one is not None)])
     rest = replace(seen, time_us=seen.time_us * left, excess=seen.excess + np.log(left))
-    hit = np.flatnonzero(may_be & rest.are_events(least_us))
+    lasts = np.flatnonzero(may_be & rest.are_events(least_us) & (own <= np.log(TWICE)))
+    if len(lasts):
+        one = _stopped(case, seen, lasts, ())
+        yield replace(one, facts=(one.facts[0], fact("at_a_place")), confidence="low", is_alarm=False)
+    seen = replace(seen, excess=np.fmin(seen.excess, own))
+    hit = np.flatnonzero(may_be & replace(rest, excess=seen.excess + np.log(left)).are_events(least_us))
     shows = np.flatnonzero(entries.are_events(least_us) & ~entries.is_group[entries.unit])
     steps_of, by_steps = dict[tuple[Link, ...], tuple[int, ...]](), dict[tuple[int, ...], list[int]]()
     for team in np.unique(seen.unit[hit]).tolist():

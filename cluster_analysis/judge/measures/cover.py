@@ -201,14 +201,12 @@ def _parts_of_hosts(
     racks = _racks(joining, leaving, slow)
     between = frozenset(at for at, own in remote.items() if not any(own <= one for one in racks))
     sizes = [len(one) for one in racks if len(one) > 1]
-    # Of racks that are unlike one may be cut off.
+    # Of racks that are unlike one may be cut off, and a part far slower than the others is no plan.
     are_alike = len(sizes) > 1 and len({*sizes}) == 1 and between <= slow
-    usual = float(np.median(units.level[[*between]])) if are_alike else 0.0
+    most = TWICE * float(np.median(units.level[[*between]])) if are_alike else -np.inf
 
     def is_built(claimed: frozenset[int]) -> bool:
-        """A part that is far slower than the others is no plan."""
-        own = units.level[[*claimed]] if are_alike and claimed and claimed <= between else np.inf
-        return bool(np.median(own) <= TWICE * usual)
+        return bool(claimed) and claimed <= between and bool(np.median(units.level[[*claimed]]) <= most)
 
     for those in of_slow:
         exactly = frozenset(joining[those])
@@ -235,13 +233,7 @@ def _parts_of_hosts(
 def _racks(
     joining: Mapping[frozenset[int], set[int]], leaving: Mapping[int, set[int]], slow: frozenset[int]
 ) -> list[frozenset[int]]:
-    """Hosts joined by pairs whose links are mostly healthy both ways.
-
-    Args:
-        joining: the units that join just these hosts.
-        leaving: the units that send from each host.
-        slow: units that are slow.
-    """
+    """Hosts joined by pairs whose links are mostly healthy both ways."""
     racks = [frozenset({host}) for host in frozenset[int]().union(*joining)]
     for pair, own in joining.items():
         each_way = [own & leaving.get(host, set()) for host in pair]
