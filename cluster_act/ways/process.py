@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from cluster_act.values import RefusedError, UncertainError
 from cluster_run.errors import UsageError, spoken
@@ -45,20 +47,33 @@ def run(
     """
     cut_off = UncertainError if changes else RefusedError
     try:
-        ended = subprocess.run(  # noqa: S603 - the site's own commands, never a shell's
-            list(argv), input=stdin, capture_output=True, text=True, errors="replace",
-            timeout=DEADLINE_S, check=False, env={**os.environ, **(environment or {})},
-        )  # fmt: skip
+        code, answer, errors = _ended(list(argv), stdin, {**os.environ, **(environment or {})})
     except (OSError, ValueError) as error:
         raise RefusedError(f"{argv[0]} cannot be started: {spoken(error)}") from error
     except subprocess.TimeoutExpired as error:
         raise cut_off(f"{argv[0]} did not end within {DEADLINE_S:g} s") from error
-    if ended.returncode < 0:
-        raise cut_off(f"{argv[0]} was killed by signal {-ended.returncode}")
-    if ended.returncode != 0:
-        said = (ended.stderr.strip() or ended.stdout.strip() or "it said nothing").splitlines()[-1]
-        raise RefusedError(f"{argv[0]} ended with {ended.returncode}: {said}")
-    return ended.stdout
+    if code < 0:
+        raise cut_off(f"{argv[0]} was killed by signal {-code}")
+    if code != 0:
+        said = (errors.strip() or answer.strip() or "it said nothing").splitlines()[-1]
+        raise RefusedError(f"{argv[0]} ended with {code}: {said}")
+    return answer
+
+
+def _ended(argv: Sequence[str], stdin: str, environment: Mapping[str, str]) -> tuple[int, str, str]:
+    """Return the exit code, stdout and stderr; if it is cut off, no process that it started changes more."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(  # noqa: S603 - the site's own commands, never a shell's
+        argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace",
+        env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            answer, errors = process.communicate(stdin, DEADLINE_S)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, answer, errors
 
 
 def asked_about_node(argv: Sequence[str]) -> str:

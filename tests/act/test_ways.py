@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,6 +154,17 @@ def test_a_question_that_is_not_answered_has_changed_nothing(
     program(tmp_path / "scontrol", f'[ "$1" = update ] && exec sleep 60\n{told}')
     with pytest.raises(UncertainError, match="scontrol did not end within 1 s"):
         Slurm().apply(CASE)
+
+
+def test_what_a_command_that_did_not_end_has_started_changes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_act.ways.process.DEADLINE_S", 0.5)
+    script = program(tmp_path / "act.sh", f"(sleep 1.5; touch {tmp_path / 'changed'}) &\nwait")
+    with pytest.raises(UncertainError, match="did not end"):
+        Command(str(script)).apply(CASE)
+    time.sleep(2.0)
+    assert not (tmp_path / "changed").exists()
 
 
 def test_no_node_is_drained_from_within_an_epilog(monkeypatch: pytest.MonkeyPatch) -> None:
