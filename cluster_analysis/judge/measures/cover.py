@@ -202,7 +202,7 @@ def _parts_of_hosts(
     between = frozenset(at for at, own in remote.items() if not any(own <= one for one in racks))
     sizes = [len(one) for one in racks if len(one) > 1]
     # Of racks that are unlike one may be cut off, and a part far slower than the others is no plan.
-    are_alike = len(sizes) > 1 and len({*sizes}) == 1 and between <= slow
+    are_alike = len(sizes) > 1 and len({*sizes}) == 1 and frozenset() < between <= slow
     most = TWICE * float(np.median(units.level[[*between]])) if are_alike else -np.inf
 
     def is_built(claimed: frozenset[int]) -> bool:

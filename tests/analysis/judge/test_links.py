@@ -163,6 +163,12 @@ def test_racks_whose_links_are_all_slow_may_be_joined_by_a_network_that_is_built
     assert {one.may_be_built for one in found} == {may_be_built}
 
 
+def test_between_racks_that_send_each_other_nothing_no_network_is_built_slow() -> None:
+    seen = frozenset(pair for pair in ALL if HOSTS[pair[0]] // 2 == HOSTS[pair[1]] // 2)
+    (found,) = broken(frozenset({min(seen)}), dict.fromkeys(seen, "RDMA"))
+    assert not found.may_be_built
+
+
 def test_a_rack_far_slower_than_the_others_is_no_plan() -> None:
     seen, rack = rings(6), {rank: rank // 4 for rank in range(24)}
     slow = frozenset(pair for pair in seen if rack[pair[0]] != rack[pair[1]])
