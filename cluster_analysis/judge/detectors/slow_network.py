@@ -196,7 +196,8 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     sure = (one.link_factor for one in slow if one.p_value <= limits.listed_p_value)
     left = np.minimum.reduce([np.ones(len(own)), *(one for one in sure if one is not None)])
     rest = replace(seen, time_us=seen.time_us * left, excess=seen.excess + np.log(left))
-    lasts = np.flatnonzero(may_be & rest.are_events(least_us) & (own <= np.log(TWICE)))
+    may_last = may_be & seen.is_group[seen.unit]  # the shortest elapse of a message may be a wait
+    lasts = np.flatnonzero(may_last & (own <= np.log(TWICE)) & rest.are_events(least_us))
     if len(lasts):
         one = _stopped(case, seen, lasts, ())
         yield replace(one, facts=(one.facts[0], fact("at_a_place")), confidence="low", is_alarm=False)
