@@ -153,7 +153,6 @@ OPEN_NOTES: frozenset[str] = frozenset(
         "ranks_without_step_times",
         "unread_communication",
         "no_common_step",
-        "no_groups_named",
         "other_times",
         "same_times",
         "windows_unlike",

@@ -18,6 +18,7 @@ from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import LATE_SHARE
@@ -152,19 +153,22 @@ def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
 
 
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
-    """Communication of ranks whose calls were not read: what is slow there does not show.
+    """Communication that is not matched over ranks, as their calls or groups are not known.
 
     A call has several ends, so a few such ranks hide little. The mean of all ranks counts.
     """
-    seen = np.zeros(len(view.ranks), bool) if view.graph is None else np.isin(view.ranks, view.graph.ranks)
+    unread, graph = np.full(view.step_us.shape, np.inf), view.graph
+    if graph is not None:
+        is_own = np.array([name.startswith(OWN_GROUP_PREFIX) for name in graph.groups], bool)
+        own_us = np.where(is_own[graph.operator_group], graph.transfer_us, 0.0)[graph.operator]
+        unread = rows_at(view.ranks, graph.ranks, graph.sum_by_cell(own_us), np.inf)
     with np.errstate(invalid="ignore"):
-        exposed = np.maximum(view.uncovered_us, 0.0)
-    unread = np.where(seen[:, None], 0.0, exposed)
+        unread = np.minimum(unread, np.maximum(view.uncovered_us, 0.0))
     known = np.isfinite(unread)
     share = float(unread[known].mean() / view.mean_step_us) if known.any() else 0.0
     if not share >= limits.open_cost_share:
         return []
-    return [fact("unread_communication", n_ranks=int((~seen).sum()), step_share=share)]
+    return [fact("unread_communication", n_ranks=int((unread > 0.0).any(axis=1).sum()), step_share=share)]
 
 
 def uncompared_network(case: Case) -> list[Fact]:

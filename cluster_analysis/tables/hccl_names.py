@@ -27,6 +27,8 @@ BYTES_OF_TYPE: Mapping[str, int] = {
 }  # fmt: skip
 #: What stands for a group that the profiler does not know.
 NO_GROUP = ("", "N/A")
+#: Begin of a group's name that means something for one rank only.
+OWN_GROUP_PREFIX = "rank:"
 _HASH = re.compile(r"^\d{15,20}$")
 _MASK = 0xFFFFFFFF
 

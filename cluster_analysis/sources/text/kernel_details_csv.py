@@ -16,11 +16,11 @@ import pyarrow.csv as pa_csv
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.kernels import kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.communication_tables import OWN_GROUP_PREFIX
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_reduce.sums.kernel_details import (
     CARRIERS,
     COLUMNS_OF_KEYS,

@@ -47,6 +47,19 @@ def test_operators_that_name_no_group_are_matched_over_no_ranks_and_told(tmp_pat
     assert set(result.collectives["n_ranks"]) == {1}
 
 
+@pytest.mark.parametrize(
+    ("operator", "verdict"), [("allReduce__971", "healthy"), ("reduceScatter", "unknown")]
+)
+def test_operators_of_no_group_leave_the_verdict_open_where_they_take_much_of_the_step(
+    tmp_path: Path, operator: str, verdict: str
+) -> None:
+    run = simulated(tmp_path / "run", tp=2, pp=1, dp=4, steps=3, microbatches=2)
+    call_operators(run, lambda key: re.sub("@.*", "@N/A", key) if operator in key else key)
+    result = said_of(run)
+    assert result.verdict == verdict
+    assert "no_groups_named" in {one.kind for one in result.document.notes}
+
+
 def test_links_that_stand_under_an_operator_are_of_no_group(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", **FOUR_RANKS)
     call_operators(run, lambda key: key.partition("@")[0])
