@@ -95,6 +95,11 @@ def test_the_least_that_is_nothing_is_not_known():
     assert cost_between(0.0, 0.0, 4.0, is_least=True, is_most=False).phrase(755.0).en == "unknown"
 
 
+def test_costs_of_nothing_in_a_step_of_unknown_length_are_written():
+    nothing = builder.with_run(with_costs((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), step_ms=None)
+    assert "0 ms a step" in Elements(html.render(nothing).decode()).text
+
+
 def test_nothing_is_painted_on_a_healthy_page():
     page = html.render(builder.healthy()).decode()
     assert "beside is-far" not in page
