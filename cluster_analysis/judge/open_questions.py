@@ -184,9 +184,9 @@ def uncompared_network(case: Case) -> list[Fact]:
     hosts = [frozenset(view.topology.hosts.get(Rank(rank), "") for rank in one) for one in seen.members]
     is_between = np.array([len(one) > 1 for one in hosts])
     if case.links is not None:
-        left, level = np.where(is_between, 0.0, 1.0), units_of(seen, case.limits).level
+        left = np.where(is_between, 0.0, 1.0)
         if len({one for one in hosts if len(one) > 1}) != 1:
-            # No link is quicker than it was built.
+            level = units_of(seen, case.limits).level  # no link is quicker than it was built
             quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
             if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
                 return []
