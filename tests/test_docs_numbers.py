@@ -13,7 +13,7 @@ from cluster_analysis.engine import choose, protocol
 from cluster_analysis.engine.clusters import dask_engine, on_slurm
 from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES, NAMED_SCHEDULERS
 from cluster_analysis.reports.page import sections
-from cluster_analysis.thresholds import cost
+from cluster_analysis.thresholds import judging
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_collect.spec import CollectOptions
 from cluster_collect.store import incoming
@@ -79,12 +79,12 @@ TOLD = {
         f"dies with {WORDS[ALLOWED_FAILURES + 1]} workers",
         f"for {dask_engine.NO_WORKERS_DEADLINE_S:g} s, the command ends",
         f"killed after {process.DEADLINE_S:g} s",
-        f"of {WORDS[2 * cost.N_IN_TURN]} alarms at most: the {WORDS[cost.N_IN_TURN]} costliest",
+        f"of {WORDS[2 * judging.N_IN_TURN]} alarms at most: the {WORDS[judging.N_IN_TURN]} costliest",
         f"the costliest {WORDS[LIMITS.max_info]} stay",
         f"anybody has {WORDS[LIMITS.min_peers]} peers",
     ],
     **{
-        page: [f"each time what adds most, {WORDS[cost.N_IN_TURN]} at most"]
+        page: [f"each time what adds most, {WORDS[judging.N_IN_TURN]} at most"]
         for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
     },
     "docs/act.md": [f"For {IN_THE_LAST[0]} a device"],

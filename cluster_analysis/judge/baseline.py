@@ -24,7 +24,7 @@ from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sig
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import FEWEST_PEERS
-from cluster_analysis.thresholds.comparison import BAND_SIGMAS, LEAST_CHANGE, RUN_TO_RUN_SHARE
+from cluster_analysis.thresholds.judging import BAND_SIGMAS, LEAST_CHANGE, RUN_TO_RUN_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding

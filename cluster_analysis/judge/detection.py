@@ -29,7 +29,7 @@ from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.cost import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
+from cluster_analysis.thresholds.judging import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict, unless_open

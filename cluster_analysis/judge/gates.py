@@ -19,7 +19,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
-from cluster_analysis.thresholds.cost import WIDE_INTERVAL
+from cluster_analysis.thresholds.judging import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Confidence, Finding, Severity, severity_of

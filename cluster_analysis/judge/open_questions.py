@@ -21,7 +21,7 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
-from cluster_analysis.thresholds.cost import LATE_SHARE
+from cluster_analysis.thresholds.judging import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding

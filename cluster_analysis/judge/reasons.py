@@ -23,7 +23,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
-from cluster_analysis.thresholds.devices import N_NAMED, SMALL_SHARE, STEADY_SIGMA
+from cluster_analysis.thresholds.judging import N_NAMED, SMALL_SHARE, STEADY_SIGMA
 from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence
 

@@ -7,7 +7,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.replay import QUIET_SHARE
+from cluster_analysis.thresholds.calls import QUIET_SHARE
 from cluster_analysis.trace.streams.points import POINT
 
 

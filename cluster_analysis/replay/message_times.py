@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.thresholds.replay import (
+from cluster_analysis.thresholds.calls import (
     HELD_UP_FACTOR,
     LONG_SEND,
     MEETING_SHARE,

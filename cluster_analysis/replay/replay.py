@@ -20,7 +20,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
 from cluster_analysis.replay.order import ReplayOrder
 from cluster_analysis.replay.passes import Entries, Stage, arrivals, ends_of, entries_of
-from cluster_analysis.thresholds.replay import SETTLED_US
+from cluster_analysis.thresholds.calls import SETTLED_US
 from cluster_analysis.trace.streams.points import POINT
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step

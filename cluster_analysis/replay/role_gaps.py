@@ -12,8 +12,8 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, places_in_runs
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.calls import MOST_SHARE
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
-from cluster_analysis.thresholds.replay import MOST_SHARE
 
 
 class RoleGaps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE, TWICE
-from cluster_analysis.thresholds.network import LINK_EFFECT
+from cluster_analysis.thresholds.judging import LINK_EFFECT
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 
 

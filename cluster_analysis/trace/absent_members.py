@@ -16,7 +16,7 @@ from cluster_analysis.numeric.columns import codes, has_text, numbers
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.trace import ENOUGH_COMPLETE, ENOUGH_STEADY, STEADY_SHARE
+from cluster_analysis.thresholds.calls import ENOUGH_COMPLETE, ENOUGH_STEADY, STEADY_SHARE
 from cluster_analysis.trace.calls import Calls
 
 

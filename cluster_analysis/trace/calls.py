@@ -17,7 +17,7 @@ from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import distinct
 from cluster_analysis.tables.operations import Operation, record_of
 from cluster_analysis.tables.sent import TRANSPORT_BYTES, TRANSPORT_TIMES
-from cluster_analysis.thresholds.streams import DRIFT
+from cluster_analysis.thresholds.calls import DRIFT
 
 #: Columns of COLLECTIVES that `calls_of` reads.
 COLUMNS = (

@@ -17,7 +17,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, places_in_runs
-from cluster_analysis.thresholds.trace import MAX_MISSING
+from cluster_analysis.thresholds.calls import MAX_MISSING
 from cluster_analysis.trace.calls import Calls
 
 

@@ -20,7 +20,7 @@ from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES
-from cluster_analysis.thresholds.messages import TOGETHER_US
+from cluster_analysis.thresholds.calls import TOGETHER_US
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, on_device_us

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.thresholds.calls import FEWEST_WHOLE_STEPS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
 from cluster_analysis.thresholds.common import MOSTLY
-from cluster_analysis.thresholds.windows import FEWEST_WHOLE_STEPS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
 from cluster_analysis.trace.calls import on_device_us
 from cluster_analysis.trace.evidence import StepEvidence
 

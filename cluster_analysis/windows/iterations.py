@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.schema import rows_of, with_columns
-from cluster_analysis.thresholds.windows import MOST_KINDS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
+from cluster_analysis.thresholds.calls import MOST_KINDS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
 from cluster_analysis.trace.calls import on_device_us
 from cluster_run.facts import Fact, fact
 

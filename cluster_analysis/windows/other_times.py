@@ -20,9 +20,8 @@ from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.operations import COMMON_END
+from cluster_analysis.thresholds.calls import CONNECTED_US, DRIFT, LEAST_TOLERANCE_US
 from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
-from cluster_analysis.thresholds.messages import CONNECTED_US, LEAST_TOLERANCE_US
-from cluster_analysis.thresholds.streams import DRIFT
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.evidence import StepEvidence

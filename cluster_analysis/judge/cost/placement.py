@@ -18,7 +18,7 @@ from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
-from cluster_analysis.thresholds.cost import CHANCE_SHARE, ENOUGH_TP_CP_PEERS, LEAST_WORK
+from cluster_analysis.thresholds.judging import CHANCE_SHARE, ENOUGH_TP_CP_PEERS, LEAST_WORK
 from cluster_run.kinds import Part
 
 #: Least divisor: shorter than any time.

@@ -18,9 +18,9 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves, rows_at
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.calls import GAP_TOLERANCE, QUICK_QUANTILE
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
-from cluster_analysis.thresholds.cost import LEAST_WAITING_US
-from cluster_analysis.thresholds.replay import GAP_TOLERANCE, QUICK_QUANTILE
+from cluster_analysis.thresholds.judging import LEAST_WAITING_US
 from cluster_run.findings import Wait
 from cluster_run.ids import GroupRole, Rank
 

@@ -22,7 +22,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
-from cluster_analysis.thresholds.cost import GOOD_ERROR, N_IN_TURN, N_LINKS_OF_CHAIN
+from cluster_analysis.thresholds.judging import GOOD_ERROR, N_IN_TURN, N_LINKS_OF_CHAIN
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
 

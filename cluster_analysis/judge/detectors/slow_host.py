@@ -21,7 +21,7 @@ from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
-from cluster_analysis.thresholds.devices import IDLE_SIGMA
+from cluster_analysis.thresholds.judging import IDLE_SIGMA
 from cluster_run.facts import FindingFact, fact
 from cluster_run.kinds import WorkloadKind
 

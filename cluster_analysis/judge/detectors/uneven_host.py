@@ -24,8 +24,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
 from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
-from cluster_analysis.thresholds.devices import IDLE_SIGMA
-from cluster_analysis.thresholds.network import HEALTHY_QUANTILE
+from cluster_analysis.thresholds.judging import HEALTHY_QUANTILE, IDLE_SIGMA
 from cluster_run.facts import Fact
 from cluster_run.findings import Evidence
 

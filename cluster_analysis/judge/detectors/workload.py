@@ -16,7 +16,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
-from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
+from cluster_analysis.thresholds.judging import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence

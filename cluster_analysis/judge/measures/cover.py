@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE, TWICE
-from cluster_analysis.thresholds.network import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
+from cluster_analysis.thresholds.judging import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
 PartName = Literal[

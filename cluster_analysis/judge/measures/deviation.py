@@ -22,7 +22,7 @@ from cluster_analysis.numeric.stats import (
 )
 from cluster_analysis.numeric.tails import binomial_tail, over_looks, student_tail
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
-from cluster_analysis.thresholds.devices import ACCIDENTS, IDLE_SIGMA
+from cluster_analysis.thresholds.judging import ACCIDENTS, IDLE_SIGMA
 
 
 class Deviation(Struct, frozen=True):

@@ -18,8 +18,8 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import MOSTLY
+from cluster_analysis.thresholds.judging import SMALL_BYTES
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_run.ids import Rank
 
 

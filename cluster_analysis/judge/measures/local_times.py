@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.common import TWICE
-from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
+from cluster_analysis.thresholds.judging import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Cause
 

@@ -22,8 +22,8 @@ from cluster_analysis.numeric.columns import codes
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.judging import SMALL_BYTES
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_run.ids import HostId, Rank
 
 

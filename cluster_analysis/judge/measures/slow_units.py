@@ -17,8 +17,8 @@ from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions, searchsorted_within
 from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
+from cluster_analysis.thresholds.judging import HEALTHY_QUANTILE, SMALL_BYTES
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
 
 class Observations(Struct, frozen=True):

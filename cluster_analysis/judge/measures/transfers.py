@@ -17,7 +17,7 @@ from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves, n_distinct
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import TWICE
-from cluster_analysis.thresholds.network import LINK_EFFECT
+from cluster_analysis.thresholds.judging import LINK_EFFECT
 
 
 class Mended(Struct, frozen=True):

@@ -9,7 +9,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, STOOD_STILL_US, WAITED_FACTOR
+from cluster_analysis.thresholds.calls import ENOUGH_TOGETHER, STOOD_STILL_US, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.thresholds.calls import TOGETHER_US
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.collectives import Incomplete
 from cluster_analysis.trace.pairing.ends import Program

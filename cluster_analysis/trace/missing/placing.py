@@ -15,8 +15,8 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.calls import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.collectives import Incomplete
 from cluster_analysis.trace.streams.streams import Streams

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.messages import (
+from cluster_analysis.thresholds.calls import (
     BEGUN_SHARE,
     CONNECTED_US,
     EDGE_LOSS_SHARE,
@@ -25,9 +24,10 @@ from cluster_analysis.thresholds.messages import (
     LONG_FACTOR,
     MOST_SIGMA,
     MOST_TOO_EARLY_SHARE,
+    QUICK_QUANTILE,
     WIDTHS_US,
 )
-from cluster_analysis.thresholds.replay import QUICK_QUANTILE
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 

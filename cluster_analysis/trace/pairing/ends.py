@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.messages import LEAST_EXPLAINED_SHARE
+from cluster_analysis.thresholds.calls import LEAST_EXPLAINED_SHARE
 from cluster_analysis.trace.alignment import connected, members_of
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.thresholds.calls import LEAST_AGREEING_SHARE, LEAST_EXPLAINED_SHARE
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
-from cluster_analysis.thresholds.messages import LEAST_AGREEING_SHARE, LEAST_EXPLAINED_SHARE
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.coincidences import Sample, Votes, explained
 from cluster_analysis.trace.pairing.program import Edges

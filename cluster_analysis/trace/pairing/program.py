@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.thresholds.messages import LEAST_SECOND_SHARE, LEAST_SHARE, LEAST_STRENGTH, PRICE_STEP
+from cluster_analysis.thresholds.calls import LEAST_SECOND_SHARE, LEAST_SHARE, LEAST_STRENGTH, PRICE_STEP
 from cluster_analysis.trace.pairing.coincidences import Votes
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 

@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from cluster_analysis.thresholds.messages import MAX_CHUNKS
+from cluster_analysis.thresholds.calls import MAX_CHUNKS
 
 #: (sending stage, receiving stage, is_forward, micro-batch, virtual stage that receives)
 Message = tuple[int, int, bool, int, int]

@@ -16,7 +16,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.messages import MOST_NUMBERS_FACTOR
+from cluster_analysis.thresholds.calls import MOST_NUMBERS_FACTOR
 from cluster_analysis.trace.calls import Calls
 
 SEND, RECEIVE, BATCH = 0, 1, 2

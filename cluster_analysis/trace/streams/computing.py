@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import scatter
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import (
+from cluster_analysis.thresholds.calls import (
     ALIKE_SCATTER_FACTOR,
     BACKWARD_FACTOR,
     COVERED_SHARE,
@@ -30,6 +29,7 @@ from cluster_analysis.thresholds.streams import (
     QUEUE_US,
     SHARE_HALVINGS,
 )
+from cluster_analysis.thresholds.common import HALFWAY
 
 
 class PeerRows(Struct, frozen=True):

@@ -9,9 +9,8 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.numeric.stats import median, running_maxima
+from cluster_analysis.thresholds.calls import FREE_DATA_SHARE, OTHER_CALLS_SHARE, REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
-from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
-from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Streams, moves_data, sequence
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us

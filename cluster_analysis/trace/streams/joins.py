@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, distinct, searchsorted_within
 from cluster_analysis.numeric.stats import medians_by, running_maxima, scatter
-from cluster_analysis.thresholds.streams import (
+from cluster_analysis.thresholds.calls import (
     ALIKE_SCATTER_FACTOR,
     CHANCE_P_VALUE,
     ENOUGH_PEERS,

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import searchsorted_within
 from cluster_analysis.tables.operations import record_of
-from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.thresholds.streams import ENOUGH_PEERS, QUEUE_US, TOLERANCE_US
+from cluster_analysis.thresholds.calls import ENOUGH_PEERS, QUEUE_US, TOLERANCE_US
+from cluster_analysis.thresholds.judging import SMALL_BYTES
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
 

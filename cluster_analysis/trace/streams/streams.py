@@ -14,7 +14,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
 from cluster_analysis.numeric.stats import running_maxima, scatter
-from cluster_analysis.thresholds.streams import (
+from cluster_analysis.thresholds.calls import (
     ALIKE_SCATTER_FACTOR,
     ENOUGH_PEERS,
     QUEUE_US,

@@ -10,7 +10,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.graph import build_graph
 from cluster_analysis.replay.message_times import is_eager
 from cluster_analysis.replay.replay import Repair
-from cluster_analysis.thresholds.replay import HELD_UP_FACTOR
+from cluster_analysis.thresholds.calls import HELD_UP_FACTOR
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.findings import gains_ms
 from cluster_run.ids import Step
