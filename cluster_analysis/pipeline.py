@@ -36,8 +36,7 @@ from cluster_analysis.topology.build import build_topology, unlike_versions
 from cluster_analysis.topology.hosts import seated
 from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
-from cluster_analysis.windows.iterations import as_many_iterations
-from cluster_analysis.windows.one_window import as_one_window
+from cluster_analysis.windows.iterations import as_many_iterations, as_one_window
 from cluster_analysis.windows.other_times import at_other_times, of_same_times
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
@@ -125,9 +124,9 @@ def examined(
             if in_one:
                 problems = tuple(one for one in read.problems if one.kind != "silent_steps")
                 read = structs.replace(read, steps=steps, problems=problems)
-            alike = as_many_iterations(read.steps, read.operators)
-            if alike.notes:
-                read = without_communication(structs.replace(read, steps=alike.steps))
+            steps, scaled = as_many_iterations(read.steps, read.operators)
+            if scaled:
+                read = without_communication(structs.replace(read, steps=steps))
             topology, contradictions = _topology(capture, read, options.selection)
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
@@ -140,7 +139,7 @@ def examined(
             used = topology.groups.keys() & set(read.uses["group"].to_pylist())
             teams = {topology.groups[name].ranks for name in used}
             apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps)
-            notes = (*in_one, *alike.notes, *unlike, *apart, *_without_cut_step(steps))
+            notes = (*in_one, *scaled, *unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, topology, capture, sources, read, engine, scratch, steps)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from cluster_reduce.archive import Archive, PackedOutput
 from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
-from cluster_reduce.refusal import why_refused
 from cluster_reduce.sums.trace_view import unread
 from cluster_reduce.workers import GoneError, Workers
 
@@ -91,6 +92,36 @@ def _size(name: bytes) -> int:
         return os.stat(name).st_size
     except OSError:
         return 0
+
+
+def why_refused(settings: dict[str, Any]) -> str:
+    """Return why this host does no such work; empty where it does."""
+    if os.geteuid() == 0 and not settings["as_root"]:
+        return "the login is root: --columns-as-root allows it"
+    if not settings["while_running"]:
+        for process, device in _holders(settings["devices"]):
+            return f"process {process} uses {device}: --while-running allows it"
+    return ""
+
+
+def _holders(devices: str) -> Iterator[tuple[int, str]]:
+    """Yield number and device of each process that has a device open whose path `devices` matches.
+
+    Of other users' processes only root learns what they have open.
+    """
+    pattern = re.compile(devices)
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        opened = f"/proc/{name}/fd"
+        try:
+            links = [os.readlink(os.path.join(opened, number)) for number in os.listdir(opened)]
+        except OSError:
+            continue
+        for link in links:
+            if pattern.fullmatch(link):
+                yield int(name), link
+                break
 
 
 if __name__ == "__main__":

@@ -289,10 +289,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # A model shares no code with the simulator, with the analysis, or with another model.
         **dict.fromkeys(
             [f"benchmarks.models.{name}" for name in ("streams", "paths", "queues", "flows")],
-            "benchmarks.models.truth benchmarks.models.hashes benchmarks.models.as_json cluster_run.findings",
+            "benchmarks.models.truth benchmarks.models.format cluster_run.findings",
         ),
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
-        "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
+        "benchmarks.executed": "benchmarks.models.format cluster_analysis",
         "benchmarks.fleet": "cluster_fleet",
         "benchmarks": (
             "cluster_run cluster_collect cluster_live cluster_analysis cluster_simulate cluster_hook demo"
@@ -318,7 +318,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": (
         *("cluster_analysis", "cluster_fleet.identity", "cluster_hook.telling.outcome"),
-        "benchmarks.models.as_json",
+        "benchmarks.models.format",
     ),
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
@@ -332,7 +332,7 @@ DECODING = (
     "cluster_analysis.discovery",
     "cluster_fleet.identity",
     "cluster_hook.telling.outcome",
-    "benchmarks.models.as_json",
+    "benchmarks.models.format",
 )
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.

@@ -10,7 +10,7 @@ import pytest
 
 from cluster_act.ways import process
 from cluster_analysis.engine import choose, protocol
-from cluster_analysis.engine.clusters import dask_engine, on_slurm
+from cluster_analysis.engine.clusters import dask_engine, reach
 from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES, NAMED_SCHEDULERS
 from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import judging
@@ -29,7 +29,7 @@ from tests.test_docs_decisions import WORDS, percent
 ROOT = Path(__file__).parents[1]
 LIMITS, COLLECTING = Thresholds(), CollectOptions()
 SMALL, IN_MEMORY = (f"{size >> 20} MiB" for size in (choose.SMALL_RUN_BYTES, MEMORY_LIMIT_BYTES))
-ALLOWED_FAILURES = int(on_slurm.SCHEDULER["distributed.scheduler.allowed-failures"])
+ALLOWED_FAILURES = int(reach.SCHEDULER["distributed.scheduler.allowed-failures"])
 IN_THE_LAST = ("a week", "week", "一周") if probes.COUNTS_S == 7 * 86400 else 3 * (str(probes.COUNTS_S),)
 #: But for those that tell what was measured.
 PAGES = [

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import codes, numbers
 from cluster_analysis.tables.columns_described import (
     Devices,
     FiguresBetweenRanks,

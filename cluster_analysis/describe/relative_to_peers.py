@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, numbers
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.numeric.arrays import BoolArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, numbers
 from cluster_analysis.sentences.checks import rule_sentences
 from cluster_analysis.tables.columns_described import Advice
 from cluster_run.facts import fact

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import FloatArray, codes, numbers
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.tables.columns_described import Communication, KernelSpread
 from cluster_analysis.tables.model import Topology

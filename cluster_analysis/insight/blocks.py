@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.insight.naming import rank_set, step_key
-from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.arrays import codes
 from cluster_run.ids import Rank
 
 

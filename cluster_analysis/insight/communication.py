@@ -7,6 +7,8 @@ memory are that table, some 30 bytes an operator, and one output buffer.
 
 from __future__ import annotations
 
+import os
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO
@@ -21,9 +23,9 @@ from msgspec.structs import replace
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_pieces
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key
-from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_texts
 from cluster_analysis.sources import names
+from cluster_run.errors import InputError
 from cluster_run.ids import Rank
 
 #: Operators are copied in pieces of about this size.
@@ -186,3 +188,49 @@ class _TotalEntries:
         self._texts = [
             f'"{rank}": {text}' for rank, text in zip(rows["rank"].to_pylist(), texts, strict=True)
         ]
+
+
+_N_OPEN_FILES = 256
+
+
+class OpenFiles:
+    """The ranks' files, a few hundred of them open at a time."""
+
+    def __init__(self, files: Mapping[int, str], n_open: int = _N_OPEN_FILES) -> None:
+        self._files = files
+        self._n_open = n_open
+        self._open: OrderedDict[int, int] = OrderedDict()
+
+    def __enter__(self) -> OpenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def read(self, rank: int, length: int, offset: int) -> bytes:
+        """Return bytes of a rank's file.
+
+        Raises:
+            InputError: the file is gone, or shorter than it was.
+        """
+        descriptor = self._open.get(rank)
+        if descriptor is None:
+            descriptor = self._opened(rank)
+        content = os.pread(descriptor, length, offset)
+        if len(content) != length:
+            raise InputError(
+                f"{self._files[rank]}: became shorter while it was read",
+                "run this again when the job is over",
+            )
+        return content
+
+    def _opened(self, rank: int) -> int:
+        if len(self._open) >= self._n_open:
+            os.close(self._open.popitem(last=False)[1])
+        try:
+            descriptor = os.open(self._files[rank], os.O_RDONLY)
+        except OSError as error:
+            raise InputError(f"{self._files[rank]}: cannot be read any more: {error.strerror}") from error
+        self._open[rank] = descriptor
+        return descriptor

@@ -22,8 +22,7 @@ from cluster_analysis.insight.totals import TIMES, TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
-from cluster_analysis.tables.schema import rows_of
-from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
+from cluster_analysis.tables.schema import TRANSPORT_COLUMNS, rows_of
 
 _TABLES = f"""
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT,

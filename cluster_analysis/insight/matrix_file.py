@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.matrix import of_all_steps
 from cluster_analysis.insight.naming import op_key
-from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.arrays import codes
 from cluster_analysis.numeric.sorting import begins
 from cluster_run.ids import Rank
 

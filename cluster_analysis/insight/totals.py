@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
-from cluster_analysis.tables import sent
+from cluster_analysis.tables import schema
 from cluster_analysis.tables.schema import rows_of
 
 #: In the spelling of columns.
-TRANSPORTS = tuple(name.lower() for name in sent.TRANSPORTS)
+TRANSPORTS = tuple(name.lower() for name in schema.TRANSPORTS)
 TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
 #: In the order of the file.
 _BANDS = ("rdma", "hccs", "pcie", "sdma", "sio")

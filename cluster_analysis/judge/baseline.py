@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import FloatArray, numbers
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology

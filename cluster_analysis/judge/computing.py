@@ -15,8 +15,7 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs, rows_at
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph

@@ -13,8 +13,7 @@ from cluster_analysis.judge.measures.slow_units import units_of
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import BoolArray, codes, numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence

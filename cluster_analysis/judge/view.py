@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.computing import dense_us, exchanges_of, unnamed_us, waited_inside_us
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.sorting import combined, distinct, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph

@@ -11,8 +11,16 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.tables.schema import COUNTERS, LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS
-from cluster_analysis.tables.sent import SENT
+from cluster_analysis.tables.schema import (
+    COUNTERS,
+    LINKS,
+    MATCHED,
+    OPERATORS,
+    PACKETS,
+    RANK_TIMES,
+    SENT,
+    STEPS,
+)
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step

@@ -16,7 +16,6 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.imbalance import cost_of_imbalance
 from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
@@ -27,7 +26,14 @@ from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.replayed import build_lanes, build_who_waits
 from cluster_analysis.reports.page.sections import FULL_SHARE, is_nearly_full, sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.reports.step_time import FAR_OF_PART, FAR_OF_STEP, blamed, step_parts, unusual_steps
+from cluster_analysis.reports.step_time import (
+    FAR_OF_PART,
+    FAR_OF_STEP,
+    blamed,
+    cost_of_imbalance,
+    step_parts,
+    unusual_steps,
+)
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.checks import next_check, page_of

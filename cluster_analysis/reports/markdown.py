@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands
-from cluster_analysis.reports.imbalance import cost_of_imbalance
+from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.checks import next_check

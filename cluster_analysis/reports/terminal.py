@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.imbalance import cost_of_imbalance
+from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary

@@ -17,7 +17,7 @@ from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.names import is_group
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
-from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_analysis.tables.schema import TRANSPORTS
 
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
 _PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])

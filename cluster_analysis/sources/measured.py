@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
-from cluster_analysis.tables.schema import NEEDED_STEPS, rows_of, with_columns
-from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
+from cluster_analysis.tables.schema import NEEDED_STEPS, TRANSPORT_COLUMNS, rows_of, with_columns
 from cluster_run.facts import fact
 
 #: Measured columns of each table. Differences may be below 0: free, idle and stage time, overlap, and the

@@ -41,9 +41,8 @@ from cluster_analysis.sources.reading import (
     has_databases,
     of_steps,
 )
-from cluster_analysis.sources.text.communication_json import read_communication
+from cluster_analysis.sources.text.communication_json import read_communication, read_matrix
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
-from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.statistics_csv import read_api_statistic, read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace

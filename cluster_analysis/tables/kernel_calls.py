@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, numbers
 from cluster_analysis.tables.fused import communicate
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from cluster_analysis.numeric.arrays import BoolArray, IntArray
-from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.arrays import BoolArray, IntArray, codes
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX, with_columns
 from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import IntArray
-from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.arrays import IntArray, codes
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
 from cluster_analysis.topology.groups import GROUP_USE
 

@@ -11,8 +11,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, has_text, numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, has_text, numbers
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.tables.model import Topology

@@ -12,11 +12,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, codes, numbers
 from cluster_analysis.numeric.sorting import distinct
 from cluster_analysis.tables.operations import Operation, record_of
-from cluster_analysis.tables.sent import TRANSPORT_BYTES, TRANSPORT_TIMES
+from cluster_analysis.tables.schema import TRANSPORT_BYTES, TRANSPORT_TIMES
 from cluster_analysis.thresholds.calls import DRIFT
 
 #: Columns of COLLECTIVES that `calls_of` reads.

@@ -6,7 +6,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.tables.sent import SENT
+from cluster_analysis.tables.schema import SENT
 from cluster_run.facts import Fact
 from cluster_run.ids import Rank, Step
 

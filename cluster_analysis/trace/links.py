@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import codes, numbers
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.operations import record_of
-from cluster_analysis.tables.schema import LINKS
-from cluster_analysis.tables.sent import NAMELESS, SENT, TRANSPORTS
+from cluster_analysis.tables.schema import LINKS, NAMELESS, SENT, TRANSPORTS
 
 
 def usable_links(links: pa.Table, topology: Topology) -> pa.Table:

@@ -15,8 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, numbers
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES

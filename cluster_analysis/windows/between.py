@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, numbers
 from cluster_analysis.numeric.stats import median, medians_by
 from cluster_analysis.tables.schema import rows_of, with_columns
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TOLERANCE_SHARE

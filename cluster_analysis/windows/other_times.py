@@ -13,8 +13,7 @@ from collections.abc import Sequence, Set
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median

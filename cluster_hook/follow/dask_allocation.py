@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cluster_analysis.engine.clusters.on_slurm import SCHEDULER
+from cluster_analysis.engine.clusters.reach import SCHEDULER
 from cluster_hook.isolation import child_environment, our_command
 from cluster_hook.processes import end_group
 from cluster_run.errors import ClusterError

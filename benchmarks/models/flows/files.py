@@ -10,10 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.models.as_json import write_json
 from benchmarks.models.flows.program import Program
 from benchmarks.models.flows.rows import FIRST_STEP, CallRow, RankRows, code_of_groups, owned, samples_of
 from benchmarks.models.flows.run import Course
+from benchmarks.models.format import write_json
 
 _TRANSPORTS = ("HCCS", "PCIE", "RDMA", "SDMA", "SIO")
 _STEP_COLUMNS = (

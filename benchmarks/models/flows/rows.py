@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchmarks.models.flows.ops import COLLECTIVE, EXCHANGE, FUSED, KERNELS, Op
 from benchmarks.models.flows.program import Program
 from benchmarks.models.flows.run import Course
-from benchmarks.models.hashes import group_number
+from benchmarks.models.format import group_number
 
 FIRST_STEP = 5
 _BEGUN_MS = 1_764_246_877_000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.models.as_json import write_json
+from benchmarks.models.format import write_json
 from benchmarks.models.paths import database, text
 from benchmarks.models.paths.cases import CLASSES, case
 from benchmarks.models.paths.job import Job

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from benchmarks.models.hashes import group_number
+from benchmarks.models.format import group_number
 from benchmarks.models.paths.graph import Entry
 from benchmarks.models.paths.job import Job
 from benchmarks.models.paths.lengths import Sent, Solution

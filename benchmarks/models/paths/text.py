@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.models.as_json import write_json
+from benchmarks.models.format import write_json
 from benchmarks.models.paths.lengths import Sent
 from benchmarks.models.paths.record import Called, Recorder, StepSums
 

@@ -9,8 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.models.as_json import write_json
-from benchmarks.models.hashes import group_number
+from benchmarks.models.format import group_number, write_json
 from benchmarks.models.queues.events import Course
 from benchmarks.models.queues.job import Job
 from benchmarks.models.queues.shape import KERNELS, RECEIVE, Item, Wire

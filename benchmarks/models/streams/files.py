@@ -10,8 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from benchmarks.models.as_json import write_json
-from benchmarks.models.hashes import group_number
+from benchmarks.models.format import group_number, write_json
 from benchmarks.models.streams.account import step_times
 from benchmarks.models.streams.links import Carried
 from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS, Op

@@ -1,4 +1,7 @@
-"""Which address of this host other hosts reach: a cluster listens there and nowhere else."""
+"""How a cluster on several hosts is reached, and when it gives up a worker. Needs no Dask: hooks ask, too.
+
+A cluster listens at the address of this host that the others reach, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,15 @@ import ipaddress
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+#: Settings of Dask's scheduler where workers run on Slurm's nodes, by their names in Dask's configuration. It
+#: looks once in the time for which a worker may be silent, so a hung one costs up to twice as much: a minute,
+#: not Dask's ten.
+SCHEDULER: Mapping[str, str | int] = {
+    "distributed.scheduler.worker-ttl": "30s",
+    "distributed.scheduler.allowed-failures": 2,
+}
 #: Hosts that are tried.
 _MAX_HOSTS = 64
 _SINFO_DEADLINE_S = 20.0

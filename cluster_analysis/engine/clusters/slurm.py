@@ -26,8 +26,7 @@ from cluster_analysis.engine.clusters.dask_engine import (
     be_quiet,
     checked_engine,
 )
-from cluster_analysis.engine.clusters.on_slurm import SCHEDULER
-from cluster_analysis.engine.clusters.reach import address_towards, slurm_node_addresses
+from cluster_analysis.engine.clusters.reach import SCHEDULER, address_towards, slurm_node_addresses
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_analysis.options import N_SLURM_JOBS

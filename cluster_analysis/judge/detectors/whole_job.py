@@ -16,8 +16,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.columns import codes, numbers
+from cluster_analysis.numeric.arrays import FloatArray, codes, numbers
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.columns import codes, has_text, numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, has_text, numbers
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence

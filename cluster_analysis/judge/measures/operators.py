@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import IntArray
-from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.arrays import IntArray, codes
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph

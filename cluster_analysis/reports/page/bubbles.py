@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import numbers
 from cluster_analysis.numeric.sorting import begins, places_in_runs
 from cluster_analysis.reports.page.packing import Array, Picture
 from cluster_analysis.result import AnalysisResult

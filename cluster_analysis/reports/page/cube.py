@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import numbers
 from cluster_analysis.numeric.grouped import means_of
 from cluster_analysis.result import AnalysisResult
 

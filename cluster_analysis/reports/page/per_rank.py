@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import numbers
 from cluster_analysis.reports.page.packing import Array, Picture
 from cluster_analysis.reports.page.waiting import waits_by_rank
 from cluster_analysis.result import AnalysisResult

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import numbers
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.result import AnalysisResult
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import numbers
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables.schema import rows_of
 

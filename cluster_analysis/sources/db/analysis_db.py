@@ -27,7 +27,7 @@ from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
+from cluster_analysis.tables.schema import TRANSPORT_COLUMNS
 
 _TIME_COLUMNS = {
     "elapse_us": "elapse_time",

@@ -21,7 +21,7 @@ from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.sent import OF_HOST, TRANSPORT_COLUMNS, TRANSPORTS
+from cluster_analysis.tables.schema import OF_HOST, TRANSPORT_COLUMNS, TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 _TEXTS = ("hccl_op_name", "group_name", "transport_type")

@@ -33,8 +33,7 @@ from cluster_analysis.sources.db.tasks import (
     tell_untimed,
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
-from cluster_analysis.sources.text.environment_json import ENVIRONMENT_KEY, environment_of
-from cluster_analysis.sources.text.metadata_json import parse_metadata
+from cluster_analysis.sources.text.metadata_json import ENVIRONMENT_KEY, environment_of, parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import BYTES_OF_TYPE, as_group_hash
 from cluster_analysis.tables.model import RankMetadata

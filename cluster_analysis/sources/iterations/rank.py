@@ -17,7 +17,7 @@ from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.timeline_json import ROLE, Event, read_events
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.rank_tables import RankTables
-from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_analysis.tables.schema import TRANSPORTS
 from cluster_run.facts import fact
 
 _Rows = list[dict[str, Any]]

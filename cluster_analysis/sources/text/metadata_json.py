@@ -11,9 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import as_group_hash
 from cluster_analysis.tables.model import DeclaredGroup, RankMetadata
 from cluster_run.facts import fact
@@ -147,3 +149,38 @@ def _whole(value: object) -> int:
     if isinstance(value, str) and value.isdecimal():
         return int(value) if len(value) <= _MAX_DIGITS else 0
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+#: The environment variables that a capture records, here or in a database.
+ENVIRONMENT_KEY = "ENV_VARIABLES"
+
+
+class _Recorded(msgspec.Struct):
+    variables: dict[str, object] = msgspec.field(name=ENVIRONMENT_KEY, default_factory=dict)
+
+
+_RECORDED: msgspec.json.Decoder[_Recorded] = msgspec.json.Decoder(_Recorded)
+_VARIABLES: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
+
+
+def read_environment(path: Path, rank: int, _: Remark) -> pa.Table | None:
+    """Return ENVIRONMENT of profiler_metadata.json; None where it records no variable."""
+    content = read_bytes(path)
+    # Most record none. The reader of the rest reports whether the file is damaged.
+    if ENVIRONMENT_KEY.encode() not in content and b"\\" not in content:
+        return None
+    return _table(rank, decode(content, _RECORDED).variables)
+
+
+def environment_of(rank: int, text: bytes) -> pa.Table | None:
+    """Return ENVIRONMENT of a JSON object of variables; None where it has none."""
+    variables = decode(text, _VARIABLES)
+    return _table(rank, variables)
+
+
+def _table(rank: int, variables: Mapping[str, object]) -> pa.Table | None:
+    if not variables:
+        return None
+    names = sorted(variables)
+    values = [str(variables[name]) for name in names]
+    return schema.rows(schema.ENVIRONMENT, rank, variable=names, value=values)

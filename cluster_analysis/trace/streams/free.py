@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.numeric.stats import median, running_maxima
 from cluster_analysis.thresholds.calls import FREE_DATA_SHARE, OTHER_CALLS_SHARE, REGULAR_CALLS, TOLERANCE_US

@@ -12,8 +12,8 @@ import pytest
 
 from cluster_analysis.cli import main
 from cluster_analysis.engine.step_files import StepTables
+from cluster_analysis.insight.communication import OpenFiles
 from cluster_analysis.insight.matrix import matrix_of_step
-from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_run.errors import InputError

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.engine.tasks import SpanTable
-from cluster_analysis.insight.communication import CommunicationInput, write_communication
-from cluster_analysis.insight.op_copy import OpenFiles
+from cluster_analysis.insight.communication import CommunicationInput, OpenFiles, write_communication
 from cluster_analysis.tables.schema import OPERATOR_SPANS, PACKETS, TOTALS
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank

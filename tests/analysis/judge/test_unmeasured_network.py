@@ -10,8 +10,7 @@ import pytest
 from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
-from cluster_analysis.tables.schema import LINKS
-from cluster_analysis.tables.sent import TRANSPORT_BYTES
+from cluster_analysis.tables.schema import LINKS, TRANSPORT_BYTES
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
 from cluster_simulate.api import JobSpec, parse_scenario, simulate

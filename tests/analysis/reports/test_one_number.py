@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_analysis.reports import html, markdown, terminal
-from cluster_analysis.reports.imbalance import cost_of_imbalance
+from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.sentences.results import phrases, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
 from cluster_run.facts import fact

@@ -20,8 +20,7 @@ from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batc
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import BadFileError, NotTogetherError, not_together
 from cluster_analysis.sources.rank import read_ranks
-from cluster_analysis.sources.text.communication_json import read_communication
-from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_analysis.sources.text.communication_json import read_communication, read_matrix
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_reduce.form import SUFFIX

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, RANK_TIMES, STEPS
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.windows.cut_steps import is_last_cut
-from cluster_analysis.windows.iterations import Alike, as_many_iterations
+from cluster_analysis.windows.iterations import as_many_iterations
+from cluster_run.facts import Fact
 from cluster_run.ids import Step
 
 KINDS = {"MatMulV2": 400, "Attention": 100, "Add": 50, "RmsNorm": 200, "Cast": 10}
@@ -20,7 +21,7 @@ KINDS = {"MatMulV2": 400, "Attention": 100, "Add": 50, "RmsNorm": 200, "Cast": 1
 
 def windows(
     computing_us: Sequence[float], counts: Sequence[Mapping[str, int]], step: int = 0, free_us: float = 100.0
-) -> Alike:
+) -> tuple[pa.Table, tuple[Fact, ...]]:
     """Ranks 0, 1, … that computed for so long, and ran operators so often."""
     nothing = dict.fromkeys(STEPS.names, 0.0)
     steps = [
@@ -40,14 +41,14 @@ def times(n: float, **more: int) -> dict[str, int]:
     return {**{kind: round(count * n) for kind, count in KINDS.items()}, **more}
 
 
-def told(found: Alike) -> list[tuple[str, object]]:
-    return [(one.kind, one["ranks"]) for one in found.notes]
+def told(found: tuple[pa.Table, tuple[Fact, ...]]) -> list[tuple[str, object]]:
+    return [(one.kind, one["ranks"]) for one in found[1]]
 
 
 def test_ranks_that_ran_more_iterations_are_compared_as_if_they_had_run_as_many() -> None:
     found = windows([1000.0, 1000.0, 1700.0, 1000.0], [times(1), times(1), times(1.7), times(1)], free_us=0.0)
     assert told(found) == [("windows_unlike", (2,))]
-    assert found.steps["computing_us"].to_pylist() == pytest.approx([1000.0] * 4)
+    assert found[0]["computing_us"].to_pylist() == pytest.approx([1000.0] * 4)
 
 
 def test_one_kind_of_operator_that_depends_on_data_does_not_hide_the_number_of_iterations() -> None:
@@ -57,23 +58,23 @@ def test_one_kind_of_operator_that_depends_on_data_does_not_hide_the_number_of_i
 
 def test_a_rank_that_took_longer_for_as_many_iterations_stays_slow() -> None:
     found = windows([1000.0, 1000.0, 1700.0, 1000.0], [times(1)] * 4)
-    assert found.notes == ()
-    assert found.steps["computing_us"].to_pylist() == [1000.0, 1000.0, 1700.0, 1000.0]
+    assert found[1] == ()
+    assert found[0]["computing_us"].to_pylist() == [1000.0, 1000.0, 1700.0, 1000.0]
 
 
 def test_a_stage_that_does_more_work_in_the_same_time_is_left_alone() -> None:
-    assert windows([1000.0, 1000.0, 1010.0], [times(1), times(1), times(1.5)]).notes == ()
+    assert windows([1000.0, 1000.0, 1010.0], [times(1), times(1), times(1.5)])[1] == ()
 
 
 @pytest.mark.parametrize("counts", [{}, {"Other": 5}, {kind: 17 * at for at, kind in enumerate(KINDS, 1)}])
 def test_a_window_of_another_length_that_cannot_be_counted_is_not_compared(counts: dict[str, int]) -> None:
     found = windows([1000.0, 1000.0, 1700.0], [times(1), times(1), counts])
     assert told(found) == [("windows_not_compared", (2,))]
-    assert found.steps["rank"].to_pylist() == [0, 1]
+    assert found[0]["rank"].to_pylist() == [0, 1]
 
 
 def test_steps_that_are_numbered_are_no_windows() -> None:
-    assert windows([1000.0, 1700.0], [times(1), times(1.7)], step=7).notes == ()
+    assert windows([1000.0, 1700.0], [times(1), times(1.7)], step=7)[1] == ()
 
 
 # A last step that the end of the recording cut is left out; a last step that is merely different is not.

@@ -11,7 +11,7 @@ import pytest
 
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.tables.schema import STEPS, TOTALS
-from cluster_analysis.windows.one_window import as_one_window
+from cluster_analysis.windows.iterations import as_one_window
 from tests.analysis.runs import simulated
 
 

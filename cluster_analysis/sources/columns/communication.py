@@ -1,32 +1,70 @@
-"""The columns of communication.json → the tables that the file itself gives.
+"""The columns of communication.json and communication_matrix.json → the tables that both files give.
 
 Hosts send only the elapsed time of an operator. The other times are null, and hosts send their sums.
 """
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.columns.columns import Columns, damaged
-from cluster_analysis.sources.columns.levels import Levels
+from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
+    MEASURED_LINKS,
     tell_missing,
     without_impossible,
 )
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_analysis.tables.schema import TRANSPORTS
 from cluster_reduce.form import SUMMED
 
 _N = len(TRANSPORTS)
 _FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
+_Rows = TypeVar("_Rows", pa.Array, npt.NDArray[np.int64], npt.NDArray[np.float64])
+
+
+class Levels:
+    """The rows of a file.
+
+    Attributes:
+        n_rows: how many.
+        steps: (n_rows,).
+        is_p2p: (n_rows,); whether a row was filed under `p2p`.
+    """
+
+    def __init__(self, file: Columns, counts_name: str, rows_name: str) -> None:
+        counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
+        self.n_rows = len(file.ints(rows_name))
+        are_counts = are_places(counts, self.n_rows + 1) and counts.sum() == self.n_rows
+        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts:
+            raise damaged("levels")
+        self.steps = np.repeat(numbers, counts)
+        self.is_p2p = np.repeat(are_p2p != 0, counts)
+
+    def of_rows(self, values: _Rows) -> _Rows:
+        """Return what each row has.
+
+        Raises:
+            BadFileError: their number is another one.
+        """
+        if len(values) != self.n_rows:
+            raise damaged("columns of different lengths")
+        return values
+
+    def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
+        """Return whether all these are numbers of rows."""
+        return are_places(rows, self.n_rows)
 
 
 def communication_of(
@@ -168,3 +206,43 @@ def _figures(values: _FloatArray) -> pa.Array:
     """Return figures; NaN, and what no float64 holds, becomes null."""
     is_number = np.isfinite(values)
     return pa.array(values) if is_number.all() else pa.array(values, mask=~is_number)
+
+
+def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
+    """Return LINKS of one file; what they lack goes to `remark`."""
+    levels = Levels(file, "n_links", "src_local")
+
+    def scaled(name: str, factor: float) -> pa.Array:
+        return pa.array(_scaled(levels.of_rows(file.floats(name)), factor), from_pandas=True)
+
+    keys, operators = (levels.of_rows(file.names(name)) for name in ("key", "op_name"))
+    columns = {
+        "rank": pa.array(numbers.ranks_of(rank, levels.n_rows)),
+        "step": pa.array(levels.steps),
+        "src_local": _local_ranks(levels.of_rows(file.ints("src_local"))),
+        "dst_local": _local_ranks(levels.of_rows(file.ints("dst_local"))),
+        "transport": levels.of_rows(file.texts("transport")),
+        "size_bytes": scaled("size_mb", numbers.BYTES_PER_MB),
+        "time_us": scaled("time_ms", numbers.US_PER_MS),
+    }
+    if not levels.n_rows:
+        return schema.LINKS.empty_table()
+    table = links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
+    tell_missing(table, "links", remark)
+    return without_impossible(table, MEASURED_LINKS, remark)
+
+
+def _described(keys: pa.Array, operators: pa.Array) -> Described:
+    """Return what `LinkNames` makes of the entries' names; one without letters names no operator."""
+    keys, operators = keys.dictionary_encode(), operators.dictionary_encode()
+    places, texts = operators.indices.to_numpy(), operators.dictionary
+    is_none = pc.equal(texts, "").to_numpy(zero_copy_only=False)
+    given, owners = np.where(is_none[places], -1, places), np.zeros(len(keys), np.int64)
+    return LinkNames(keys.indices.to_numpy(), keys.dictionary.to_pylist(), owners, given, texts).described()
+
+
+def _local_ranks(values: npt.NDArray[np.int64]) -> pa.Array:
+    local = values.astype(np.int32)
+    if (local != values).any():
+        raise damaged("ranks")
+    return pa.array(local)
