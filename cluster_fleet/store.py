@@ -6,7 +6,6 @@ PostgreSQL by an advisory lock.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +27,8 @@ from cluster_fleet.tables import (
     VERSION,
     history_of,
     migrate,
+    run_of,
+    run_row,
     series_of,
     series_row,
 )
@@ -87,12 +88,7 @@ class Fleet:
             numbers = self._numbers(connection, run, adds=is_new)
             if not is_new:
                 return False
-            row = connection.execute(
-                sa.insert(RUN).values(
-                    fingerprint=run.fingerprint, name=run.name, captured_s=run.captured_s, hours=run.hours,
-                    step_ms=run.step_ms, verdict=run.verdict, versions=json.dumps(dict(run.versions)),
-                )
-            ).inserted_primary_key  # fmt: skip
+            row = connection.execute(sa.insert(RUN).values(run_row(run))).inserted_primary_key
             number = int(row[0]) if row is not None else -1
             if run.series:
                 rows = [series_row(number, one, numbers) for one in run.series]
@@ -178,7 +174,7 @@ class Fleet:
 
     def runs(self) -> list[RunLine]:
         """Return all runs in the order of their recording."""
-        columns = (RUN.c.number, RUN.c.name, RUN.c.captured_s, RUN.c.hours)
+        columns = [RUN.c[name] for name in RunLine.__dataclass_fields__]
         with self._reading() as connection:
             rows = connection.execute(sa.select(*columns).order_by(RUN.c.captured_s, RUN.c.fingerprint))
             return [RunLine(*row) for row in rows]
@@ -233,10 +229,7 @@ class Fleet:
                 own = [one.known for one in units.values() if one.known.key in named]
                 hosts = {one.host_key for one in own}
                 own += [one.known for one in units.values() if one.known.key in hosts - named]
-                yield RunRecord(
-                    run.fingerprint, run.name, run.captured_s, run.hours, run.step_ms, run.verdict,
-                    json.loads(run.versions), own, arrays, list(by_finding.values()),
-                )  # fmt: skip
+                yield run_of(run, own, arrays, list(by_finding.values()))
 
     def forget(self, before_s: float) -> int:
         """Delete the runs recorded before a time, and units that no run is left of; return how many."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from cluster_fleet.records import History, RunLine, Series, Unit
+from cluster_fleet.identity import Known
+from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Series, Unit
 
 #: How arrays lie in the database: little-endian, whatever the machine is.
 NUMBERS, FLOATS = np.dtype("<i4"), np.dtype("<f4")
@@ -17,7 +19,7 @@ META = sa.MetaData()
 
 VERSION = sa.Table("fleet_version", META, sa.Column("version", sa.Integer, nullable=False))
 
-#: A device (`host` is its host's number) or a host (null).
+#: A device (`host` is its host's number) or a host (null). `physical`: the number that its driver has for it.
 UNIT = sa.Table(
     "unit",
     META,
@@ -79,22 +81,39 @@ ACTION = sa.Table(
     sa.Column("devices", sa.Text),
 )
 
-#: The newest version: one more with each table or column that is added.
-NEWEST = 4
-#: Columns that tables got later: `physical`, the number of a device that its driver has for it, in version 3;
-#: `devices` in version 4.
-ADDED = (UNIT.c.physical, ACTION.c.devices)
+#: The newest version: one more with each column that is added; version 4 had 37.
+NEWEST = sum(len(table.columns) for table in META.tables.values()) - 33
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Bring the tables of any older version, or of an empty database, to the newest, in one transaction."""
+    """Bring the tables of any older version, or of an empty database, to the newest, in one transaction.
+
+    A column that a table gets is null in the rows that are there.
+    """
     META.create_all(connection, checkfirst=True)
-    for column in ADDED:
-        table = column.table.name
-        if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table)}:
-            connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column.name} {column.type}"))
+    for table in META.sorted_tables:
+        there = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
+        for column in (one for one in table.columns if one.name not in there):
+            kind = column.type.compile(connection.dialect)
+            connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
     connection.execute(sa.delete(VERSION))
     connection.execute(sa.insert(VERSION).values(version=NEWEST))
+
+
+def run_row(run: RunRecord) -> dict[str, Any]:
+    """Return the row of a run: the fields that `RUN` has columns for."""
+    row = {one.name: getattr(run, one.name) for one in RUN.columns if one is not RUN.c.number}
+    return {**row, "versions": json.dumps(dict(run.versions))}
+
+
+def run_of(
+    row: Any, units: Sequence[Known], series: Sequence[Series], findings: Sequence[NamedFinding]
+) -> RunRecord:
+    """Return the run that `run_row` made a row of; a column that is younger than it has its default."""
+    own = {name: value for name, value in row._mapping.items() if value is not None}
+    own.pop(RUN.c.number.name)
+    own["versions"] = json.loads(row.versions)
+    return RunRecord(**own, units=units, series=series, findings=findings)
 
 
 def series_row(run: int, one: Series, numbers: dict[str, int]) -> dict[str, Any]:
