@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.results import verdicts
-from cluster_run.findings import Finding, Severity, Verdict
+from cluster_run.findings import Finding, FindingsDocument, Severity, Verdict
 from cluster_run.metric_names import MEANINGS, PREFIX, head, label
 
 
-def render(result: AnalysisResult, finished_at_s: float) -> str:
+def render(document: FindingsDocument, finished_at_s: float) -> str:
     """Return all metrics of one analysis.
 
     Args:
-        result: what was found.
+        document: findings.json, which is all that the hook has of a result.
         finished_at_s: end of the analysis in seconds since 1970; the age is `time() -` this metric.
     """
-    document = result.document
     run, saving_ms = document.run, verdicts.best_saving_ms(document)
     samples: dict[str, list[tuple[float | None, dict[str, str]]]] = {
         "verdict": [(document.verdict == one, {"verdict": one}) for one in get_args(Verdict)],

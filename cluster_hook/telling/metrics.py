@@ -45,14 +45,11 @@ def write_metrics(results: Path) -> str:
     # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
     from cluster_analysis.findings_json import document_from_json  # noqa: PLC0415
     from cluster_analysis.reports import prometheus  # noqa: PLC0415
-    from cluster_analysis.result import AnalysisResult  # noqa: PLC0415
-    from cluster_analysis.tables.model import Topology  # noqa: PLC0415
 
     path = results / FINDINGS_NAME
     with read_as(f"{path}: cannot be read"):
         document = document_from_json(path.read_bytes(), str(path))
-    nothing_else = Topology((), {}, {}, {}, document.run.parallel, {})
-    text = prometheus.render(AnalysisResult(document, nothing_else, {}), time.time())
+    text = prometheus.render(document, time.time())
     write_text_whole(results / METRICS_NAME, text)
     return text
 

@@ -24,12 +24,12 @@ def samples(text: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_metrics_are_as_agreed(name):
-    assert_gold(f"metrics-{name}.prom", prometheus.render(RESULTS[name](), FINISHED_AT_S))
+    assert_gold(f"metrics-{name}.prom", prometheus.render(RESULTS[name]().document, FINISHED_AT_S))
 
 
 def test_exactly_one_verdict_holds():
     for name in ("healthy", "degraded", "unknown"):
-        found = samples(prometheus.render(RESULTS[name](), FINISHED_AT_S))
+        found = samples(prometheus.render(RESULTS[name]().document, FINISHED_AT_S))
         verdicts = {key: value for key, value in found.items() if "_verdict{" in key}
         assert [key for key, value in verdicts.items() if value] == [
             f'cluster_analysis_verdict{{verdict="{name}"}}'
@@ -38,7 +38,7 @@ def test_exactly_one_verdict_holds():
 
 def test_values_are_those_of_the_findings_in_seconds():
     result = builder.degraded()
-    found = samples(prometheus.render(result, FINISHED_AT_S))
+    found = samples(prometheus.render(result.document, FINISHED_AT_S))
     assert found["cluster_analysis_step_seconds"] == result.document.run.step_ms / 1000
     costs = [value for key, value in found.items() if key.startswith("cluster_analysis_finding_cost_seconds")]
     assert costs == pytest.approx([one.cost_ms_per_step / 1000 for one in result.document.findings])
@@ -48,13 +48,13 @@ def test_a_quote_in_a_label_is_escaped():
     result = builder.degraded()
     named = replace(result.document.findings[0], hosts=('a"b\\c' + "\n" + "d",))
     changed = builder.with_document(result, findings=(named,))
-    assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed, FINISHED_AT_S)
+    assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed.document, FINISHED_AT_S)
 
 
 @needs_promtool
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_promtool_finds_nothing_to_complain_about(name):
-    text = prometheus.render(RESULTS[name](), FINISHED_AT_S)
+    text = prometheus.render(RESULTS[name]().document, FINISHED_AT_S)
     done = ran(["promtool", "check", "metrics"], input=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
