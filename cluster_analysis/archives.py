@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from cluster_analysis.engine.memory import scratch_directory
+from cluster_analysis.engine.scratch import scratch_directory
 from cluster_run.errors import InputError, spoken
 
 #: By what a name ends with, which forms are unpacked.

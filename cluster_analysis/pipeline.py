@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.memory import must_file, scratch_directory
+from cluster_analysis.engine.memory import must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import (
     Progress,
@@ -27,6 +27,7 @@ from cluster_analysis.engine.read_ranks import (
     without_communication,
 )
 from cluster_analysis.engine.reduce_steps import reduce_all
+from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.engine.step_files import let_files_go
 from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions

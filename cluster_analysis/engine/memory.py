@@ -1,20 +1,14 @@
-"""How much memory the tables of a run may take before they go to files, and the directory of these files."""
+"""How much memory the tables of a run may take before they go to files."""
 
 from __future__ import annotations
-
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from dask.utils import parse_bytes
 
 from cluster_analysis.engine.protocol import Engine
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
 TABLE_SHARE = 0.25
-_PREFIX = "cluster-analyse-"
 
 
 def must_file(engine: Engine, size_bytes: int, limit_bytes: int) -> bool:
@@ -35,21 +29,3 @@ def parse_size(text: str) -> int:
     if size <= 0:
         raise UsageError(f"not a size: {text!r}", "write it like 512M or 2GiB")
     return size
-
-
-@contextmanager
-def scratch_directory(parent: Path | None) -> Iterator[Path]:
-    """Make an own directory below `parent` (None: the system's choice), and remove it at the end.
-
-    Raises:
-        InputError: it cannot be made; the message says where.
-    """
-    try:
-        made = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
-    except OSError as error:
-        where = parent or tempfile.gettempdir()
-        raise InputError(
-            f"{where}: no scratch directory can be made: {error.strerror}", "name another one with --scratch"
-        ) from error
-    with made as path:
-        yield Path(path)
