@@ -43,7 +43,7 @@ def _reports(*annotations: str) -> Callable[[Definition], bool]:
 
 
 def _gives_a_draft(node: Definition) -> bool:
-    return _returns(node) == "Draft" and _arguments(node) == ("document",)
+    return _returns(node) == "Draft" and _arguments(node) != ("path",)
 
 
 def _is_way(node: Definition) -> bool:

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.queries import make_parser as queries
+from cluster_collect.spec import CollectOptions
 from cluster_run.command_line import Parser
 from cluster_run.said.chinese import help_texts
+from cluster_simulate.job.spec import Healthy, JobSpec
 from tests.chinese import CHINESE, english_in
 from tests.commands import ran
+from tests.layers import ROOT
 from tools.renew_completions import PARSERS
 
 #: A command, its options and what it is given: part of no sentence.
@@ -35,6 +38,15 @@ def _with_inner(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
         if isinstance(action, argparse._SubParsersAction):
             for one in action.choices.values():
                 yield from _with_inner(one)
+
+
+def test_every_option_is_read_by_somebody() -> None:
+    texts = [path.read_text("utf-8") for path in ROOT.glob("cluster_*/**/*.py")]
+    read = set(re.findall(r"\b(?:arguments|given)\.(\w+)", "".join(texts)))
+    made = {name for kind in (CollectOptions, JobSpec, Healthy) for name in kind.__dataclass_fields__}
+    asked_for = {action.dest: name for name, parser in parsers() for action in parser._actions}
+    by_argparse = {"help", "version", "print_completion", argparse.SUPPRESS}
+    assert {name: asked_for[name] for name in set(asked_for) - read - made - by_argparse} == {}
 
 
 def asked(parser: argparse.ArgumentParser, *arguments: str) -> None:
