@@ -108,7 +108,7 @@ def watch(
             return "", ExitCode.DONE
         wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
         if wait_s > every_s:
-            why = f"more would be over {MOST_SHARE:.0%} of the time"
+            why = f"more would be over {100 * MOST_SHARE:g}% of the time"
             say(f"the next capture is in {format_seconds(wait_s)}: {why}")
         time.sleep(wait_s)
 

@@ -42,6 +42,7 @@ def defines(path: Path, symbol: str) -> bool:
 
 OF_PACKAGES = PACKAGES_PAGE.read_text("utf-8")
 PACKAGES = packages(OF_PACKAGES)
+KEPT = (ROOT / "docs" / "lab" / "kept-libraries.md").read_text("utf-8")
 WALK = (ROOT / "docs" / "from-file-to-verdict.md").read_text("utf-8")
 
 
@@ -133,6 +134,9 @@ def test_every_file_that_the_documents_name_is_there() -> None:
     for text in (ARCHITECTURE, CONTRIBUTING, OF_PACKAGES):
         named = re.findall(r"`((?:cluster_\w+|tests|benchmarks|docs|tools|demo)/[\w/]+\.\w+)`", text)
         assert [path for path in named if not (ROOT / path).exists()] == []
+    pieces = re.findall(r"`([a-z]\w*(?:/\w+)+)", " ".join(piece for piece, *_ in rows(KEPT)))
+    assert len(pieces) > 10
+    assert [one for one in pieces if not [*ROOT.glob(f"cluster_*/{one}*"), *ROOT.glob(f"{one}*")]] == []
 
 
 #: What begins a way through the code, and a registry: modules that it names are asked for by their names.

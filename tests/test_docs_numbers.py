@@ -22,6 +22,7 @@ from cluster_collect.transfer.ways import intake
 from cluster_fleet.judging import probes
 from cluster_hook import job
 from cluster_hook.telling import outcome, teller, webhook
+from cluster_live import watch
 from cluster_live.options import WayName
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
 from tests.test_docs_decisions import WORDS, percent
@@ -87,6 +88,7 @@ TOLD = {
         page: [f"each time what adds most, {WORDS[judging.N_IN_TURN]} at most"]
         for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
     },
+    "docs/live.md": [f"stays within {percent(watch.MOST_SHARE)} of the time"],
     "docs/act.md": [f"For {IN_THE_LAST[0]} a device"],
     "cluster_analysis/sentences/findings.json": [
         f"within the last {IN_THE_LAST[1]} found",
