@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cluster_analysis.sentences.headings import of_fleet
 from cluster_fleet.exchange import export, exported
+from cluster_fleet.judging.probes import place_of
 from cluster_fleet.metrics import metrics_text
 from cluster_fleet.page import page
 from cluster_fleet.run_record import record_of
@@ -30,10 +31,15 @@ def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
         )
         is_new = fleet.add(record)
         if not arguments.quiet:
-            n_devices = sum(bool(one.host_key) for one in record.units)
-            metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
-            known = "" if is_new else " (it was there already: it counts once)"
-            write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
+            said = of_fleet(
+                "added",
+                run=record.name,
+                n_devices=sum(bool(one.host_key) for one in record.units),
+                metrics=tuple(one.metric for one in record.series),
+                n_metrics=len(record.series),
+                is_new=is_new,
+            )
+            write_result(f"{said.of(language_of(None))}\n")
     return ExitCode.DONE
 
 
@@ -52,7 +58,10 @@ def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     status = status_of(fleet, named(arguments.unit))
     if not status.stories:
-        names = sorted(one.known.name for one in fleet.units().values() if one.host >= 0)
+        units = fleet.units()
+        names = sorted(
+            place_of(units[one.host].known.name, one.known.name) for one in units.values() if one.host >= 0
+        )
         known = f"known are {', '.join(names[:3])} and others" if names else "cluster-fleet add RUN first"
         raise InputError(f"{arguments.unit}: it is in no run", known)
     _tell(status, arguments)

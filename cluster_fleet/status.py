@@ -15,6 +15,7 @@ from cluster_fleet.judging.probes import CONFIRMED, place_of, probes_of
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story
+from cluster_run.said.chinese import in_chinese
 
 MONTH_S = 30 * 86400.0
 _WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2}
@@ -168,7 +169,9 @@ def named(wanted: str) -> Callable[[Unit], bool]:
     host, _, device = wanted.rpartition(":")
     names = (wanted, f"device {device} of {host}")
     return lambda unit: (
-        unit.known.key == wanted or unit.known.name in names or unit.known.name.endswith(f" of {wanted}")
+        wanted in (unit.known.key, in_chinese(unit.known.name))
+        or unit.known.name in names
+        or unit.known.name.endswith(f" of {wanted}")
     )
 
 

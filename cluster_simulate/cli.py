@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode
+from cluster_run.ids import format_number_ranges
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 from cluster_simulate.options import build_parser, spec_of
@@ -57,17 +58,13 @@ def _summary(answer: Truth, out: Path, path: Path, n_ranks: int) -> str:
         f"{answer.healthy_step_ms:.1f} ms without the faults"
     ]
     for fault in answer.faults:
-        places = {
-            "links": ", ".join(f"{src}-{dst}" for src, dst in fault.links),
-            "hosts": ", ".join(fault.hosts),
-            "ranks": ", ".join(map(str, fault.ranks))
-            if len(fault.ranks) <= 8
-            else f"{len(fault.ranks)} ranks",
-        }
-        key = (
-            "links" if fault.links else "hosts" if "host" in fault.kind or "uplink" in fault.kind else "ranks"
-        )
-        where = f" {key} {places[key]}" if places[key] else ""
+        where = ""
+        if fault.links:
+            where = f" links {','.join(f'{src}-{dst}' for src, dst in fault.links)}"
+        elif "host" in fault.kind or "uplink" in fault.kind:
+            where = f" hosts {','.join(fault.hosts)}"
+        elif fault.ranks:
+            where = f" ranks {format_number_ranges(fault.ranks)}"
         lines.append(
             f"  {fault.kind} ×{fault.severity:g}{where}: costs {fault.cost_ms_per_step:.2f} ms a step"
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 from types import ModuleType
+from typing import Any
 
 #: Two English words one after the other are a sentence; options, keys and what a command is given are none.
 SENTENCE = re.compile(r"(?<![\w/.=-])[A-Za-z][a-z']+,? [a-z']{2,}(?![\w/.=-])")
@@ -42,6 +44,81 @@ _SAYING = {
 
 #: Tables of reasons; other tables hold names, or words that have their Chinese beside them.
 _REASONS = ("_ARGUMENTS_NOT_HONOURED", "_NOT_HONOURED", "_BY_NOBODY")
+
+#: What a text may not call a thing, and what all texts call it: one name each, that of the vendor where it
+#: has one.
+INSTEAD = {
+    r"采集数据|profiler 数据(?!库)": "性能数据",
+    "挂起": "卡住：挂起是暂停",
+    "嫌疑": "可疑",
+    "(?<!节)点名": "指出",
+    "用于对比的卡|对比卡(?! )": "对照卡",
+    r"(?:本次运行|尚无|运行 \{run\}) ?的?发现(?!项)": "发现项",
+    "再次调用|以前的?调用|此前的?调用": "再次执行",
+    "不认识|忘记": "没有登记，没有记录",
+    "应答|回应|回答": "响应，返回",
+    "我们": "本程序",
+    "密码|口令短语": "口令，密钥口令",
+    "录制": "采集",
+    "归约(?!的块数)(?<!块归约)": "汇总，提取列",
+    "无从得知": "无法得知",
+    "设备小时": "卡时",
+    "健康(?!状态)": "正常",
+    "置信度": "可信度",
+    "气泡": "空泡",
+    "通讯": "通信",
+    "结点": "节点",
+    "链路类型": "链路方式",
+    "缺省": "默认",
+    "拷贝(?!.{0,3}batch|占)": "复制",
+    r"\bpod\b|\bannotation\b": "Pod，注解",
+    "采集工具": "profiler",
+    "真实答案": "真值",
+    "代价": "损失",
+    "[以而就时] ?[0-9] (?:退出|结束)": "以退出码 … 退出",
+}
+#: What a word of English is in Chinese, wherever a text has it.
+TERMS = {
+    r"collect(?:s|ed)? (?:it|them|again|the)\b": "收集",
+    r"\bprofiler data\b": "性能数据",
+    r"\bhangs?\b": "卡住|无响应",
+    r"\bsuspects?\b(?!\})": "可疑|怀疑|suspects",
+    r"(?<![\w-])passphrase\b": "密钥口令",
+    r"\bpassword": "口令",
+    r"\b(?:sent again|retransmissions)\b": "重传",
+    r"\bbubbles?\b": "空泡",
+    r"\bstages?\b": "阶段|stage",
+    r"\bidle[sd]?\b|\bidling\b": "空闲",
+    r"\bkernels?\b": "算子|kernels|内核日志|从下发到开始",
+    r"\bcollectives?\b": "集合通信|collective",
+    r"\breplay": "重放",
+    r"\bverdicts?\b(?!\})": "结论|判断",
+    r"\bat least\b": "至少|最小",
+    r"\bgroups? of (?:all|unknown)|\b(?:data|tensor|expert|context)-parallel group": "通信域",
+}
+
+
+def pairs_of_texts() -> Iterator[tuple[str, str]]:
+    """Return what is said in both languages: messages, help, sentences, words of the page."""
+    root = Path(__file__).parents[1]
+
+    def pairs(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield from pairs(value)
+            else:
+                yield tuple(value) if isinstance(value, list) else (key, value)
+
+    for path in (root / "cluster_run/said/chinese.json", *root.glob("cluster_analysis/sentences/*.json")):
+        yield from pairs(json.loads(path.read_text("utf-8")))
+
+
+def lines_of_documents() -> Iterator[str]:
+    """Return the lines of the Chinese documents, without code and addresses."""
+    root = Path(__file__).parents[1]
+    for path in (root / "README.zh.md", *root.glob("docs/zh/*.md")):
+        text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+        yield from re.sub(r"`[^`\n]*`|\]\([^)]*\)", "`", text).splitlines()
 
 
 def english_in(text: str) -> list[str]:

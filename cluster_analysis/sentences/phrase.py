@@ -42,8 +42,8 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     below 0, `ms` of µs, `mb` of bytes, `ranges`, `all_ranges`, `listed` and `times` of numbers, `parts` of
     figures, `names`, `some`, `and`, `or`, `to`, `shares`, `say_rank` and `part_options` of names, `n` for how
     many, `term` of a word that both languages have, `said` of another program's words, `role` of who does the
-    same work, `metric` of what the fleet compares, `counted` of what cards count, `capital` of a phrase, and
-    `one|many` or `none|one|many` for the words that fit the number, which `#` stands for.
+    same work, `metric` and `metrics` of what the fleet compares, `counted` of what cards count, `capital` of
+    a phrase, and `one|many` or `none|one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -115,7 +115,7 @@ def short_ranges(numbers: Iterable[int], _: Language = "en") -> str:
 
 
 def _listed(numbers: tuple[int, ...], language: Language) -> str:
-    shown = ", ".join(map(str, numbers[:_MAX_LISTED]))
+    shown = _names(map(str, numbers[:_MAX_LISTED]), language)
     n_more = len(numbers) - _MAX_LISTED
     if n_more <= 0:
         return shown
@@ -154,7 +154,9 @@ def _say_rank(values: tuple[tuple[str, int], ...], language: Language) -> str:
     return _names(tuple(f"{name} {said} {rank}" for name, rank in values), language)
 
 
-def _said(value: str, language: Language) -> str:
+def _said(value: str | tuple[str, ...], language: Language) -> str:
+    if isinstance(value, tuple):
+        return _some(tuple(_said(one, language) for one in value), language)
     return in_chinese(value) if language == "zh" else value
 
 
@@ -173,7 +175,7 @@ def _counted(values: tuple[str, ...], language: Language) -> str:
     if not values:
         return ""
     named = _and(tuple(_term(one, language) for one in values), language)
-    return f"；{named}多于九成设备" if language == "zh" else f"; more {named} than nine in ten devices"
+    return f"；{named}比九成设备多" if language == "zh" else f"; more {named} than nine in ten devices"
 
 
 def _role(value: tuple[Any, ...], language: Language) -> str:
@@ -186,6 +188,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "percent": lambda value, _: amounts.percent(value),
     "change": lambda value, _: f"{100 * value:+.1f} %",
     "metric": _metric,
+    "metrics": lambda value, language: _names(tuple(_metric(one, language) for one in value), language),
     "ms": lambda value, _: amounts.milliseconds(value),
     "mb": lambda value, _: f"{value / 1e6:.2f} MB",
     "ranges": short_ranges,

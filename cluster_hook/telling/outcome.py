@@ -60,7 +60,7 @@ class Outcome:
     def line_in(self, language: Language) -> str:
         """Return the outcome in one line, for the job's log and for messages."""
         name = f" {self.job_name}" if self.job_name else ""
-        ended = f" ({self.job_state})" if self.job_state else ""
+        ended = say("ended", language, state=self.job_state) if self.job_state else ""
         missing = where = ""
         if self.verdict is None:
             said = _without_verdict(self, language)

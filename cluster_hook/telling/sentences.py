@@ -31,6 +31,7 @@ SENTENCES: Mapping[str, Template] = {
     ),
     "problems": ("{n} {n:problem|problems}: {first}.", "{n} 个问题：{first}。"),
     "job": ("job {job}: {said}{missing}{where}", "作业 {job}：{said}{missing}{where}"),
+    "ended": (" ({state})", "（{state}）"),
     "missing": (" Not all was collected: {reason:said}", "采集不完整：{reason:said}"),
     "where": (" See {path}", "见 {path}"),
     "not_analysed": ("not analysed: {reason:said}", "未分析：{reason:said}"),

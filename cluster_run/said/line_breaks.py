@@ -7,9 +7,10 @@ import re
 _SPACE = "\N{NO-BREAK SPACE}"
 #: A number, a blank, and its unit or the word of Chinese that counts: a line may not end between them.
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:[µm]?s|[kKMG]i?B|[GM]B/s|GiB|MHz|%|×)(?![A-Za-z])|[张台步个次项条])")
-#: Words stay whole; a line of Chinese may end anywhere else, as each letter is two cells wide.
+#: Words stay whole, and two numbers with ～ between them; a line of Chinese may end anywhere else, as each
+#: letter is two cells wide.
 _WIDE = "\u2e80-\uffef"
-_UNIT_OF_LINE = rf"(?:[^{_WIDE}\s]+|[{_WIDE}])"
+_UNIT_OF_LINE = rf"(?:(?:[^{_WIDE}\s]|～)+|[{_WIDE}])"
 #: Compiled where a line is broken first: that takes a twelfth of the start of a command.
 _PIECE = (
     rf"[（「《“]*{_UNIT_OF_LINE}(?:{_SPACE}{_UNIT_OF_LINE})*[，。；：？！）、」》”]*|[^\S{_SPACE}]|{_SPACE}"

@@ -100,14 +100,14 @@ def test_it_speaks_chinese_and_writes_down_english(
     act = ["--fleet", "--db", db, *by_command, "--lang", "zh"]
     assert main(act) == ExitCode.FINDINGS
     said = capsys.readouterr().out
-    for word in ("原因：device 1 of node001：自", "损失：迄今", "执行：", "撤销：", "尚未执行"):
+    for word in ("原因：node001 的设备 1：自", "损失：迄今", "执行：", "撤销：", "尚未执行"):
         assert word in said
     assert "slow since" not in said
     assert main([*act, "--apply"]) == ExitCode.DONE
     assert main([*act, "--apply"]) == ExitCode.DONE
     said = capsys.readouterr().out
     assert "已执行：node001" in said
-    assert "不处理 device 1 of node001：已经处理过" in said
+    assert "不处理 node001 的设备 1：已经处理过" in said
     assert main(["--undo", "all", "--db", db, *by_command, "--lang", "zh"]) == ExitCode.FINDINGS
     assert "尚未撤销" in capsys.readouterr().out
     assert main(["--log", "--db", db, "--lang", "zh"]) == ExitCode.DONE

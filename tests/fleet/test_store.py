@@ -118,7 +118,7 @@ def test_a_device_that_no_finding_names_is_told_without_a_count_of_none(tmp_path
             fleet.add(replace(one, findings=[]))
         (story,) = status_of(fleet).stories
     assert story.n_named == 0
-    for language, word in (("en", "up to the newest run"), ("zh", "点名")):
+    for language, word in (("en", "up to the newest run"), ("zh", "指出它")):
         assert word not in sentence(story, language)
         assert word in sentence(replace(story, n_named=2), language)
 
@@ -139,7 +139,7 @@ def test_a_link_that_is_slow_over_many_runs_is_told_with_what_its_card_counts(tm
     assert story.counters == ("roce_resent_packets_count",)
     assert "time on RDMA links" in sentence(story, "en")
     assert "; more packets sent again than nine in ten devices" in sentence(story, "en")
-    assert "；重传报文多于九成设备" in sentence(story, "zh")
+    assert "；重传报文比九成设备多" in sentence(story, "zh")
 
 
 def test_what_a_unit_cost_is_one_metric_however_many_say_that_it_is_slow(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_it_writes_a_run_and_tells_what_each_fault_costs(
     assert (run / "manifest.json").is_file()
     told = capsys.readouterr().out
     assert "slow_rank ×1.5 ranks 1: costs" in told
-    assert "slow_link ×3 links 0-1, 1-0: costs" in told
+    assert "slow_link ×3 links 0-1,1-0: costs" in told
     assert str(tmp_path / "run.truth.json") in told
 
 

@@ -164,8 +164,8 @@ SLOWER = {"slower_share": 3.0, "transport": "HCCS", "n_seen": 12}
         ),
         (
             fact("experts_uneven", spread_share=0.1, ranks=(26,), more_share=0.15),
-            "in every step; rank 26 computes 15 % longer than usual",
-            "卡 26 比通常长 15 %",
+            "in every step; rank 26 computes 15 % longer than the median rank",
+            "卡 26 的计算时间比中位数长 15 %",
         ),
         (
             fact("operators_of_group", ranks=(0,), slower_share=3.0, n_others=2),

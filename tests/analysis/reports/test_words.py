@@ -265,7 +265,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
             "主机 1 与 2 之间的慢链路",
         ),
         ("slow_nic", (5,), (), "a slow network card of rank 5", "卡 5 的慢网卡"),
-        ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "主机 2 的卡 5 的慢网卡"),
+        ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "卡 5（主机 2）的慢网卡"),
     ],
 )
 def test_page_and_terminal_name_whom_they_blame_in_the_same_words(

@@ -55,14 +55,22 @@ def test_chinese_brackets_are_as_wide_as_its_letters(page):
 @pytest.mark.parametrize(
     ("key", "word"),
     [
-        ("part.preparing", "准备"),
-        ("described.preparing_us", "准备"),
-        ("matrix.transport", "链路类型"),
-        ("nav.findings", "发现项"),
-        ("search.finding", "发现项"),
+        ("part.preparing", "预处理"),
+        ("metric.preparing", "预处理时间"),
+        ("metric.computing", "计算时间"),
+        ("metric.overlapped", "计算通信间重叠时间"),
+        ("metric.free", "空闲时间"),
+        ("metric.bubble", "空泡时间"),
+        ("metric.total", "总时间"),
+        ("matrix.transport", "链路方式"),
+        ("matrix.time", "传输时间"),
+        ("matrix.size", "传输大小"),
+        ("matrix.title", "通信矩阵"),
+        ("groups.group", "通信域"),
+        ("ranks.byrank", "卡序号"),
     ],
 )
-def test_words_of_the_trade_are_used(key, word):
+def test_words_are_those_of_mindstudio_insight(key, word):
     assert words_of_page()[key][1] == word
 
 

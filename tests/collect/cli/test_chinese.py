@@ -21,7 +21,15 @@ import cluster_live
 import cluster_simulate
 from cluster_run.manifest import read_manifest
 from cluster_run.said.chinese import in_chinese, translated
-from tests.chinese import CHINESE, english_in, sentences_of
+from tests.chinese import (
+    CHINESE,
+    INSTEAD,
+    TERMS,
+    english_in,
+    lines_of_documents,
+    pairs_of_texts,
+    sentences_of,
+)
 from tests.commands import ran
 
 from .conftest import Hosts, run_collect
@@ -146,6 +154,47 @@ def test_a_job_is_simulated_and_analysed_without_an_english_sentence(tmp_path: P
 def test_steps_are_counted_alike_in_all_messages() -> None:
     said = resources.files("cluster_run.said").joinpath("chinese.json").read_text("utf-8")
     assert re.findall(r'[^"]*(?<!每)步 \{[^"]*', said) == []
+
+
+@pytest.mark.parametrize("word", INSTEAD)
+def test_a_thing_has_one_name_in_all_that_is_chinese(word: str) -> None:
+    said = (*(chinese for _, chinese in pairs_of_texts()), *lines_of_documents())
+    assert [one for one in said if CHINESE.search(one) and re.search(word, one)] == [], INSTEAD[word]
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_word_of_the_field_is_the_same_wherever_it_is_said(term: str) -> None:
+    said = [pair for pair in pairs_of_texts() if re.search(term, pair[0], re.IGNORECASE)]
+    assert said
+    assert [pair for pair in said if not re.search(TERMS[term], pair[1])] == []
+
+
+def test_both_languages_say_the_same_numbers() -> None:
+    def numbers(text: str) -> list[str]:
+        return sorted(re.findall(r"(?<![\w:-])\d+(?:\.\d+)?", re.sub(r"\{[^}]*\}", "", text)))
+
+    spelled = {"Quartile 1", "Quartile 3", "invalid utf-8{where}"}
+    assert [
+        pair
+        for pair in pairs_of_texts()
+        if pair[0] not in spelled and not pair[0].endswith("rank 0 of 1")
+        if numbers(pair[0]) != numbers(pair[1])
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        r"[一-鿿][,;:?!(]|[,;:!?)][一-鿿]",
+        r"[一-鿿] +[一-鿿]",
+        r"[一-鿿][A-Za-z0-9]|[A-Za-z0-9%][一-鿿]",
+        r"[一-鿿`] [，。；：、（）？！]|[，。；：、（）？！] [一-鿿]",
+        r"“[^”]*$|\"[一-鿿]|[一-鿿]\"",
+    ],
+)
+def test_marks_of_chinese_are_wide_and_a_blank_stands_just_where_latin_meets_it(wrong: str) -> None:
+    said = [*(chinese for _, chinese in pairs_of_texts()), *lines_of_documents()]
+    assert [one for one in said if re.search(wrong, re.sub(r"\{[^}]*\}|@组", "@", one))] == []
 
 
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:

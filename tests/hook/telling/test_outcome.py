@@ -173,7 +173,7 @@ def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Pat
     outcome = replace(an_outcome(read_verdict(path)), job_name="")
 
     assert message_text(outcome, "zh").splitlines() == [
-        "作业 12 (FAILED)：性能劣化：卡 5（主机 1）计算比流水线阶段 0 的 15 张同类卡慢 22 %（每一步）"
+        "作业 12（FAILED）：性能劣化：卡 5（主机 1）的计算比流水线阶段 0 的 15 张同类卡慢 22 %（每一步）"
         "（每步损失 12.3 ms，占 4.4 %）。卡 5 = 主机 1 / 设备 5。另有 1 个发现项。见 /r/report.html",
         "• 卡 2 与 10 之间的 RDMA 链路传输相同数据的时间比其他 31 条 RDMA 链路长 201 %（观测 40 次）。"
         "也可能是卡 10 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分"
@@ -185,7 +185,9 @@ def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Pat
 def test_findings_without_facts_are_told_in_english_rather_than_not_at_all() -> None:
     text = message_text(an_outcome(Verdict("degraded", 8, 8, (_SLOW,), ("host 1: unreachable",))), "zh")
 
-    assert text.startswith("作业 12 train (FAILED)：性能劣化：Rank 15 computes 22 % slower（每步损失 12.3 ms")
+    assert text.startswith(
+        "作业 12 train（FAILED）：性能劣化：Rank 15 computes 22 % slower（每步损失 12.3 ms"
+    )
     assert "1 个问题：host 1: unreachable。" in text
 
 
