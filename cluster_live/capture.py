@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from posixpath import join
 
 from cluster_live.common_start import Pace, Start, common_start, pace_of
 from cluster_live.finish import check_times, parsed, same_steps, waited
 from cluster_live.options import LiveOptions
-from cluster_live.outcome import Captured, Lost
+from cluster_live.outcome import Captured, Lost, reasons
 from cluster_live.prepare import Prepared
 from cluster_live.session import to_its_end
 from cluster_live.sessions import Say
@@ -48,8 +48,8 @@ async def capture(
         raise
     sessions, steps = prepared.sessions, next(iter(requests.values())).steps
     taken = [host for host in requests if host in sessions.hosts]
-    of_all = f"{len(taken)} of {len(sessions.names)} hosts"
-    say(f"capturing steps {steps[0]}–{steps[-1]} on {of_all}, in about {start.wait_s:.0f} s")
+    where = f"{len(taken)} of {len(sessions.names)} hosts"
+    say(f"capturing steps {steps[0]}–{steps[-1]} on {where}, in about {start.wait_s:.0f} s")
     step_s = max(pace.step_s for pace in paces.values())
     return await _finished(prepared, options, requests, step_s, start.wait_s)
 
@@ -98,7 +98,7 @@ async def _agreed(
         patience *= 2
         if not missing or patience > _MOST_PATIENCE or not _may_try_again(prepared, options, missing):
             break
-        say(f"{_named(prepared, missing)}: {next(iter(missing.values())).reason}; once more, with more time")
+        say(f"{reasons(missing, sessions.names)}; once more, with more time")
         await _take_back(prepared)
         # Two readings some seconds apart tell how fast the job is now, where one may rest on its whole past.
         paces = await _read(prepared)
@@ -110,10 +110,6 @@ async def _agreed(
     left = [host for host in missing if host in sessions.by_host and prepared.group(host) not in taking]
     await sessions.each("unreachable", lambda host: prepared.ways[host].cancel(), left)
     return start, {host: one for host, one in requests.items() if host in sessions.hosts}
-
-
-def _named(prepared: Prepared, hosts: Iterable[HostId]) -> str:
-    return ", ".join(prepared.sessions.names[host] for host in hosts)
 
 
 def _choose(prepared: Prepared, paces: Mapping[HostId, Pace], patience: float) -> Start:

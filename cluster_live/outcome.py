@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster_collect.faults import HostError
+from cluster_collect.inventory.nodesets import fold
 from cluster_run.errors import ClusterError
 from cluster_run.ids import HostId
 
@@ -25,6 +26,10 @@ LOST: Mapping[str, str] = {
     "other_steps": "its files hold other steps than those of the others",
     "other_iterations": "its collectives are not those of the others, though steps and numbers agree",
 }
+
+
+#: Each of thousands of hosts may have a reason of its own, which names its ranks or files.
+MOST_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,16 @@ class Captured:
     notes: tuple[str, ...]
 
 
+def reasons(lost: Mapping[HostId, Lost], names: Mapping[HostId, str]) -> str:
+    """Return why hosts are lost: each reason once with its hosts, and of many reasons the first ones."""
+    hosts: dict[str, list[str]] = {}
+    for host, why in lost.items():
+        hosts.setdefault(why.reason, []).append(names[host])
+    told = [f"{fold(of_one)}: {reason}" for reason, of_one in hosts.items()]
+    n_more = sum(map(len, list(hosts.values())[MOST_TOLD:]))
+    return "; ".join([*told[:MOST_TOLD], f"and {n_more} more hosts"] if n_more else told)
+
+
 class NotCapturedError(ClusterError):
     """Too few hosts could take part: nothing was captured, or what was sent was taken back."""
 
@@ -65,13 +80,9 @@ class NotCapturedError(ClusterError):
 def not_captured(
     lost: Mapping[HostId, Lost], names: Mapping[HostId, str], quorum: int | None
 ) -> NotCapturedError:
-    """Return the error that names every host that is lost, and why."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for host, why in lost.items():
-        by_reason.setdefault((why.reason, why.advice), []).append(names[host])
-    listed = "; ".join(f"{', '.join(hosts)}: {reason}" for (reason, _), hosts in by_reason.items())
-    listed = listed or f"the inventory has {len(names)}"
-    advices = list(dict.fromkeys(advice for _, advice in by_reason if advice))
+    """Return the error that says which hosts are lost, and why."""
+    listed = reasons(lost, names) or f"the inventory has {len(names)}"
+    advices = list(dict.fromkeys(why.advice for why in lost.values() if why.advice))[:MOST_TOLD]
     enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
     if quorum is None and len(lost) < len(names):
         advices.append("--require quorum N goes on without some")

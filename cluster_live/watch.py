@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_seconds
@@ -20,8 +21,9 @@ from cluster_hook.telling.outcome import Outcome
 from cluster_hook.telling.teller import Teller, TellOptions
 from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
-from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, Taken, analysed, findings_of, taken
+from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
+from cluster_live.outcome import reasons
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
@@ -34,13 +36,15 @@ RECORD_NAME = "live.jsonl"
 _RUN_PREFIX = "live-"
 #: Messages that were not taken yet.
 _BACKLOG = ".untold"
+#: The verdict, and its alarms.
+Key: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Round:
     """One look at the job. A change of `key` is reported; `outcome` is the report."""
 
-    key: tuple[str, ...]
+    key: Key
     outcome: Outcome
     busy_s: float = 0.0
 
@@ -86,21 +90,22 @@ def watch(
     options = _tell_options(live)
     every_s = live.every_s or 0.0
     budget = Budget(time.monotonic())
-    before = _last_key(base)
+    base = base.absolute()  # Messages are read elsewhere.
+    before, told = _last_keys(base)
     n_done = 0
     while True:
         began_s = time.monotonic()
         look = _look(hosts, live, base, shown, say)
         budget.spent(look.busy_s)
-        changed = _is_news(before, look)
+        already, told = told, told_after(told, before, look.key)
+        before = look.key
         with _going_on(say):
-            _tell(look, options, changed, base, say)
-            before = look.key
+            _tell(look, options, told != already, base, say)
         share = budget.share(time.monotonic())
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
         say(f"{look.outcome.line_in(live.language)}\n  {captured}")
         with _going_on(say):
-            _record(base, look, share, live.keep)
+            _record(base, look, told, share, live.keep)
         with _going_on(say):
             _prune(base, live.keep)
         n_done += 1
@@ -134,7 +139,7 @@ def _tell_options(live: LiveOptions) -> TellOptions:
 
 
 def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None]) -> Round:
-    job = live.job or "live"
+    job = live.job or base.name
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
@@ -158,26 +163,28 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
         code,
         results,
         verdict,
-        _missing(hosts, result),
+        reasons(result.captured.lost, hosts.names),
         metrics,
     )
     return Round(news_of(verdict), outcome, busy_s)
 
 
-def _missing(hosts: Hosts, result: Taken) -> str:
-    lost = result.captured.lost
-    return "; ".join(f"{hosts.names[host]}: {why.reason}" for host, why in lost.items())
-
-
-def news_of(verdict: Verdict) -> tuple[str, ...]:
+def news_of(verdict: Verdict) -> Key:
     """Return the part of a verdict whose change is reported: what is wrong and where, not by how much."""
-    places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.alarms)
+    places = {f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.alarms}
     return (verdict.verdict, *sorted(places))
 
 
-def _is_news(before: tuple[str, ...] | None, look: Round) -> bool:
-    """Whether to send a message: for the first round only if something is wrong, later for every change."""
-    return look.key != before if before is not None else look.key[0] != "healthy"
+def told_after(told: Key, before: Key | None, key: Key) -> Key:
+    """Return what readers know after a round; it is sent to them where it is not what they were `told`.
+
+    An alarm that is new to them is told at once. All else may be chance in one capture: it is told when two
+    rounds in a row say it, or the first one of all.
+    """
+    alarms = {*told[1:], *key[1:]}
+    if len(alarms) > len(told) - 1:
+        return (key[0], *sorted(alarms))
+    return key if before in (key, None) else told
 
 
 def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Callable[[str], None]) -> None:
@@ -193,23 +200,28 @@ def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Cal
         teller.tell(look.outcome.job, look.outcome)
 
 
-def _last_key(base: Path) -> tuple[str, ...] | None:
-    """Return the key of the last round, of this process or of one before it; None without any."""
+def _last_keys(base: Path) -> tuple[Key | None, Key]:
+    """Return the key of the last round, None without any, and what readers know, also by an earlier call."""
     try:
-        lines = (base / RECORD_NAME).read_text().splitlines()
-        return tuple(map(str, json_of(lines[-1])["key"]))
+        line = json_of(_lines(base)[-1])
+        key = tuple(map(str, line["key"]))
+        return key, tuple(map(str, line.get("told", key)))
     except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return None
+        return None, ("healthy",)
 
 
-def _record(base: Path, look: Round, share: float, keep: int) -> None:
+def _lines(base: Path) -> list[str]:
+    path = base / RECORD_NAME
+    return path.read_text(errors="replace").splitlines() if path.is_file() else []
+
+
+def _record(base: Path, look: Round, told: Key, share: float, keep: int) -> None:
     """Write a line of this round behind those of earlier rounds; the oldest lines go."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = {"at": at, "key": look.key, "busy_s": round(look.busy_s, 3), "share": round(share, 6)}
-    path = base / RECORD_NAME
-    before = path.read_text(errors="replace").splitlines() if path.exists() else []
-    lines = [*before, json.dumps({**line, "line": look.outcome.line})][-keep:]
-    write_text_whole(path, "".join(f"{one}\n" for one in lines))
+    spent = {"busy_s": round(look.busy_s, 3), "share": round(share, 6)}
+    line = json.dumps({"at": at, "key": look.key, "told": told, **spent, "line": look.outcome.line})
+    lines = [*_lines(base), line][-keep:]
+    write_text_whole(base / RECORD_NAME, "".join(f"{one}\n" for one in lines))
 
 
 def _prune(base: Path, keep: int) -> None:
@@ -217,10 +229,15 @@ def _prune(base: Path, keep: int) -> None:
 
     A round that failed pushes no capture out; of several the last one stays, to be looked at.
     """
+    # The record tells their order, as a clock may be set back. What is no longer in it is older.
+    record = "".join(_lines(base))
     runs = sorted(
-        path
-        for path in base.glob(f"{_RUN_PREFIX}*")
-        if path.is_dir() and not path.name.endswith(SUSPECTS_SUFFIX)
+        (
+            path
+            for path in base.glob(f"{_RUN_PREFIX}*")
+            if path.is_dir() and not path.name.endswith(SUSPECTS_SUFFIX)
+        ),
+        key=lambda path: (record.find(f"{path.name}/"), path),
     )
     judged = [path for path in runs if findings_of(path).is_file()]
     failed = [path for path in runs if path not in judged]

@@ -106,7 +106,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_live": (
             "cluster_live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
-            f"cluster_collect.selection.suspects cluster_collect.runner {_COLLECTOR} cluster_run"
+            "cluster_collect.selection.suspects cluster_collect.inventory.nodesets cluster_collect.runner "
+            f"{_COLLECTOR} cluster_run"
         ),
         # Collectives of hosts are laid beside each other as the analysis does it.
         "cluster_live.collectives": (
@@ -115,8 +116,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         # What is said while a job runs is what the hooks say after it.
         "cluster_live.watch": (
-            "cluster_live.collected cluster_live.options cluster_collect.runner cluster_hook.telling "
-            f"{_COLLECTOR} cluster_run"
+            "cluster_live.collected cluster_live.options cluster_live.outcome cluster_collect.runner "
+            f"cluster_hook.telling {_COLLECTOR} cluster_run"
         ),
         "cluster_collect": "cluster_collect cluster_live cluster_run",
         "cluster_analysis.numeric": "",

@@ -28,6 +28,7 @@ _NAME = r"(?:(?!; |: ).)*?"
 _FORMS = {
     **dict.fromkeys(("n", "m", "hosts"), r"[\d,]+"),
     **dict.fromkeys(("size", "all", "room", "free"), r"[\d.,]+(?: \w+)?"),
+    **dict.fromkeys(_KINDS, r"[^,;:]*?"),
     "node": r"[A-Za-z0-9.-]+",
     "time": r"[\dhmins.: ]+",
 }

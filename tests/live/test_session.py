@@ -35,6 +35,8 @@ def test_who_is_waited_for_is_said_with_what_for(monkeypatch: pytest.MonkeyPatch
     asyncio.run(sessions.each("unparsed", parse, [HostId("1"), HostId("2")]))
     assert set(said) == {"1 of 2 hosts parsed, waiting for b"}
     assert translated(said[0], "zh") == "2 台主机中 1 台已解析，等待 b"
+    collecting = "0 of 2 hosts done, 0 of 64 files, 0 B of 1.1 MB, waiting for b"
+    assert translated(collecting, "zh") == "2 台主机中已完成 0 台，文件 0/64，0 B/1.1 MB，等待 b"
 
 
 def test_who_is_lost_without_advice_leaves_the_advice_of_a_quorum_alone() -> None:
@@ -44,6 +46,16 @@ def test_who_is_lost_without_advice_leaves_the_advice_of_a_quorum_alone() -> Non
         "nothing was captured, all hosts are required: a: its step is far off "
         "(--require quorum N goes on without some)"
     )
+
+
+def test_thousands_of_lost_hosts_are_told_in_few_words() -> None:
+    names = {HostId(str(number)): f"node{number:04d}" for number in range(3000)}
+    one = not_captured(dict.fromkeys(names, Lost("unreachable", "no route", "ask")), names, 8)
+    assert one.message == "nothing was captured, 8 hosts are required: node[0000-2999]: no route"
+    each = {host: Lost("no_step", f"rank {host} is silent", f"look at /{host}") for host in names}
+    many = not_captured(each, names, 8)
+    assert many.message.endswith("; node0004: rank 4 is silent; and 2995 more hosts")
+    assert many.advice.endswith("/4")
 
 
 def test_a_quorum_of_more_hosts_than_there_are_is_named() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_live.collected import Hosts, findings_of, taken
-from cluster_live.watch import MOST_SHARE, RECORD_NAME, Budget, watch
+from cluster_live.watch import MOST_SHARE, RECORD_NAME, Budget, Key, told_after, watch
 from cluster_run.errors import ClusterError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
@@ -124,6 +124,46 @@ def test_rounds_that_failed_push_no_capture_out(tmp_path: Path) -> None:
     failed_rounds(tmp_path)
     left = sorted(path.name for path in base.glob("live-*") if path.is_dir())
     assert left == sorted([*good[1:], *closer[1:], failed[-1]])
+
+
+def test_captures_from_before_a_clock_was_set_back_go_before_later_ones(tmp_path: Path) -> None:
+    base = tmp_path / "watch"
+    in_order = [directory(base, f"live-2026010{day}-000000", is_judged=True) for day in (8, 9, 1, 2)]
+    lines = (json.dumps({"key": ["healthy"], "line": f"See {base}/{name}/report.html"}) for name in in_order)
+    (base / RECORD_NAME).write_text("".join(f"{line}\n" for line in lines))
+    directory(base, "live-20260103-000000", is_judged=True)
+    failed_rounds(tmp_path, keep=3)
+    left = sorted(path.name for path in base.glob("live-*") if path.is_dir())
+    assert left == sorted(in_order[1:]), "what the record does not know is from before it"
+
+
+H, U, A, AB, B = ("healthy",), ("unknown",), ("degraded", "a"), ("degraded", "a", "b"), ("degraded", "b")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "told_at"),
+    [
+        ([H, U, H, U, H], []),  # chance
+        ([H, U, U, H, H], [2, 4]),
+        ([H, A, H, A, H, A], [1]),
+        ([H, A, H, H], [1, 3]),
+        ([A, AB, A, B, A, AB], [0, 1]),
+        ([A, AB, A, A, A], [0, 1, 3]),
+        ([("failed",), A, A], [0, 1]),
+        ([U, H, U, H, H], [0, 4]),
+    ],
+)
+def test_a_new_alarm_is_told_at_once_and_all_else_when_two_captures_in_a_row_say_it(
+    rounds: list[Key], told_at: list[int]
+) -> None:
+    told: Key = ("healthy",)
+    before: Key | None = None
+    at: list[int] = []
+    for number, key in enumerate(rounds):
+        already, told = told, told_after(told, before, key)
+        at += [number] if told != already else []
+        before = key
+    assert at == told_at
 
 
 def test_a_round_that_failed_says_what_to_do(tmp_path: Path) -> None:
