@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cluster_analysis.tables.model import RankMetadata
+from cluster_analysis.tables.model import Group, RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_run.facts import AdviceKind, fact
 from cluster_run.ids import Rank
@@ -33,16 +33,6 @@ GROUP_USE = pa.schema(
         ("peers", pa.list_(pa.int32())),
     ]
 )
-
-
-class Members(Struct, frozen=True):
-    """Members of one group: `ranks[i]` is local rank i. `users` are the ranks whose data mentions it."""
-
-    group: str
-    ranks: tuple[Rank, ...]
-    name: str
-    confidence: Confidence
-    users: tuple[Rank, ...]
 
 
 def declared_members(
@@ -75,8 +65,8 @@ def declared_members(
 
 def find_members(
     use: pa.Table, declared: Mapping[str, tuple[str, tuple[Rank, ...]]], captured: Iterable[Rank]
-) -> tuple[dict[str, Members], list[Problem]]:
-    """Return the members of every group that the data or the metadata names.
+) -> tuple[dict[str, Group], list[Problem]]:
+    """Return every group that the data or the metadata names with its members; their roles are not known yet.
 
     Args:
         use: GROUP_USE of all ranks.
@@ -90,14 +80,14 @@ def find_members(
                 Rank(row["rank"]), row["local_rank"], row["n_local"] or 0
             )
     known = frozenset(captured)
-    members: dict[str, Members] = {}
+    members: dict[str, Group] = {}
     problems: list[Problem] = []
     for group in sorted(seen.keys() | declared.keys()):
         one = seen.get(group, _Seen())
         users = tuple(sorted(one.users))
         if group in declared and declared[group][1]:
             name, ranks = declared[group]
-            members[group] = Members(group, ranks, name, "high", users)
+            members[group] = Group(group, "unknown", ranks, name, "high")
             strangers = tuple(rank for rank in users if rank not in ranks)
             if strangers:
                 said = fact("no_member", group=name or group, ranks=strangers, members=ranks)
@@ -105,18 +95,18 @@ def find_members(
             continue
         clash = one.clash()
         if clash is not None or _is_several(group, one):
-            members[group] = Members(group, (), "", "low", users)
+            members[group] = Group(group, "unknown", (), "", "low")
             if clash is not None and not group.startswith(OPERATOR_GROUP_PREFIX):
                 local, pair = clash
                 why = fact("two_of_one_local_rank", ranks=pair, local_rank=local, group=group)
                 problems.append(Problem(why, rank=pair[1], advice="check_one_job"))
             continue
         ranks, confidence = _inferred(one, known)
-        members[group] = Members(group, ranks, "", confidence, users)
+        members[group] = Group(group, "unknown", ranks, "", confidence)
     return members, problems
 
 
-def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members], Problem | None]:
+def in_whole_blocks(members: Mapping[str, Group]) -> tuple[dict[str, Group], Problem | None]:
     """Return the members with the job's widest group completed where its last ranks are guessed.
 
     Links show only a part of a group without data, so its size is a lower bound: ten, say. But parallel

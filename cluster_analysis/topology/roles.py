@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.operations import record_of
-from cluster_analysis.topology.groups import Members
 from cluster_run.ids import GroupRole, ParallelSizes, Rank
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _Places = dict[Literal["pp", "tp", "dp"], dict[Rank, int]]
 
 
 def assign_roles(
-    members: Mapping[str, Members], sizes: ParallelSizes, ranks: tuple[Rank, ...], use: pa.Table
+    members: Mapping[str, Group], sizes: ParallelSizes, ranks: tuple[Rank, ...], use: pa.Table
 ) -> Topology:
     """Return groups with their roles, and the place of each rank; hosts and devices are not known here.
 
@@ -74,7 +74,7 @@ def assign_roles(
     for key, one in members.items():
         # A guessed role is of medium confidence at most.
         believed: Confidence = one.confidence if is_named or one.confidence == "low" else "medium"
-        groups[key] = Group(key, roles.get(key, "unknown"), one.ranks, one.name, believed)
+        groups[key] = replace(one, role=roles.get(key, "unknown"), confidence=believed)
     rings |= {key for key, group in groups.items() if group.role == "cp"}
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
     by_group: _Places = {
@@ -114,7 +114,7 @@ def role_of_name(name: str) -> GroupRole:
 
 
 def infer_roles(
-    members: Mapping[str, Members],
+    members: Mapping[str, Group],
     uses: _Uses,
     ranks: tuple[Rank, ...],
     rings: set[str],
@@ -143,7 +143,8 @@ def infer_roles(
             roles[key] = exchanges[key]
         else:
             candidates.append(key)
-    counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(one.users)) for key, one in members.items()}
+    users = Counter(group for group, _ in {(row["group"], row["rank"]) for row in uses})
+    counts = {key: sum(kinds.get(key, {}).values()) / max(1, users[key]) for key in members}
     whole = [key for key, role in roles.items() if role == "world"]
     if whole and not candidates and all("p2p" not in one for one in kinds.values()):
         roles[max(whole, key=lambda key: (counts[key], key))] = "dp"
@@ -151,7 +152,7 @@ def infer_roles(
     return roles | _of_the_rest(candidates, members, counts, roles, _messages_a_rank(roles, uses))
 
 
-def _exchanges(members: Mapping[str, Members], uses: _Uses) -> dict[str, GroupRole]:
+def _exchanges(members: Mapping[str, Group], uses: _Uses) -> dict[str, GroupRole]:
     """Return the groups of several ranks that exchange tokens, as groups of experts."""
     found = {row["group"] for row in uses if record_of(row["op_type"]).moves == "tokens"}
     return {key: "ep" for key, one in members.items() if key in found and len(one.ranks) > 1}
@@ -159,7 +160,7 @@ def _exchanges(members: Mapping[str, Members], uses: _Uses) -> dict[str, GroupRo
 
 def _of_the_rest(
     candidates: list[str],
-    members: Mapping[str, Members],
+    members: Mapping[str, Group],
     counts: Mapping[str, float],
     roles: Mapping[str, GroupRole],
     n_messages: float,
@@ -194,7 +195,7 @@ def _kinds(uses: _Uses) -> dict[str, Counter[str]]:
     return kinds
 
 
-def _rings(members: Mapping[str, Members], uses: _Uses) -> set[str]:
+def _rings(members: Mapping[str, Group], uses: _Uses) -> set[str]:
     """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not.
 
     A group with ranks without files is a ring if the others are like those of a ring of that size.
@@ -221,7 +222,7 @@ def _are_neighbours(ranks: tuple[Rank, ...]) -> bool:
     return list(ranks) == list(range(ranks[0], ranks[0] + len(ranks)))
 
 
-def _stages(groups: Mapping[str, Group], members: Mapping[str, Members], messages: _Uses) -> dict[Rank, int]:
+def _stages(groups: Mapping[str, Group], members: Mapping[str, Group], messages: _Uses) -> dict[Rank, int]:
     """Return the stage of each rank that a pipeline connects: its place in the chain, by rank."""
     edges: set[tuple[Rank, Rank]] = set()
     for group in groups.values():
@@ -241,7 +242,7 @@ def _stages(groups: Mapping[str, Group], members: Mapping[str, Members], message
     return stages
 
 
-def _world_edges(members: Mapping[str, Members], messages: _Uses) -> set[tuple[Rank, Rank]]:
+def _world_edges(members: Mapping[str, Group], messages: _Uses) -> set[tuple[Rank, Rank]]:
     """Return senders and receivers if a pipeline uses a group that is not its own: the links show them."""
     edges = set()
     for row in messages:
