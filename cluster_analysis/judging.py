@@ -22,7 +22,7 @@ from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.tables.fused import computing_apart
+from cluster_analysis.tables.kernels import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
 from cluster_run.facts import Fact, fact

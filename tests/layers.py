@@ -45,7 +45,7 @@ _NAMES_OF_SHARED = "communication_tables errors kernel_groups link_names measure
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
 #: Small text files that several forms have.
-_TEXT_BESIDE = f"{_SOURCES}.counters {_SOURCES}.memory_curve"
+_TEXT_BESIDE = f"{_SOURCES}.counters"
 _FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled"
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
 _ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
@@ -139,7 +139,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_reduce.communication cluster_reduce.matrix "
             f"cluster_reduce.sums {_SHARED}"
         ),
-        **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
+        _TEXT_BESIDE: f"cluster_analysis.sources.text {_SHARED}",
         "cluster_analysis.sources.db": f"{_FORMATS} cluster_reduce.sums {_SHARED}",
         "cluster_analysis.sources.r1": f"{_FORMATS} {_SHARED}",
         "cluster_analysis.sources.iterations": (

@@ -17,7 +17,7 @@ from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.tables.columns_described import RelativeToPeers
-from cluster_analysis.tables.fused import is_fused
+from cluster_analysis.tables.kernels import is_fused
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import CARD_COUNTERS
 

@@ -12,7 +12,6 @@ from msgspec import Struct, structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.found import Found, Tree, public_name
-from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.parts import (
@@ -22,7 +21,7 @@ from cluster_analysis.discovery.parts import (
     notes_of,
     split_into_parts,
 )
-from cluster_analysis.discovery.places import Places, read_places
+from cluster_analysis.discovery.places import Places, hosts_of, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.ranks import with_ranks
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run

@@ -22,7 +22,7 @@ from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, others_median
 from cluster_analysis.replay.job_evidence import JobEvidence
-from cluster_analysis.tables.kernel_calls import KernelCalls, kernel_calls
+from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 

@@ -17,7 +17,7 @@ from cluster_analysis.replay.idle_time import idle_during_calls_us, likely_idle_
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
-from cluster_analysis.tables.fused import communicating
+from cluster_analysis.tables.kernels import communicating
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_run.ids import HostId, Rank, Step

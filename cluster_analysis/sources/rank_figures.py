@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.columns.timeline import read_timeline_columns
-from cluster_analysis.sources.memory_curve import read_memory_curve
+from cluster_analysis.sources.counters import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
 from cluster_analysis.sources.text.metadata_json import read_environment
-from cluster_analysis.sources.text.trace_view_json import read_trace_view
+from cluster_analysis.sources.text.trace_view_json import read_timeline_columns, read_trace_view
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.models.flows import model
 from benchmarks.models.flows.draw import LAYOUTS, drawn
 from benchmarks.models.flows.faults import CLASSES, Fault
-from benchmarks.models.flows.phases import phases_of
+from benchmarks.models.flows.ops import phases_of
 from benchmarks.models.flows.program import Program
 from benchmarks.models.flows.rows import RankRows, owned
 from benchmarks.models.flows.run import Course, Mended, Run, Trouble

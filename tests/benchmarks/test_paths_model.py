@@ -11,7 +11,7 @@ import pytest
 from benchmarks.models.paths import model
 from benchmarks.models.paths.cases import JOBS, Make, varied
 from benchmarks.models.paths.job import Job
-from benchmarks.models.paths.plan import orders
+from benchmarks.models.paths.scripts import orders
 from benchmarks.models.paths.shape import Form, Shape, Spread, Trouble, Way
 from tests.benchmarks.written import assert_read_as_made, assert_written_alike
 

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.models.flows.ops import COLLECTIVE, EXCHANGE, FUSED, INPUT, KERNELS, Call, Message, Op
-from benchmarks.models.flows.phases import phases_of
+from benchmarks.models.flows.ops import (
+    COLLECTIVE,
+    EXCHANGE,
+    FUSED,
+    INPUT,
+    KERNELS,
+    Call,
+    Message,
+    Op,
+    phases_of,
+)
 from benchmarks.models.flows.shape import Shape, Turn
 from benchmarks.models.flows.wiring import LATENCY_MS, Wiring
 

@@ -18,7 +18,7 @@ from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, most_of_others, shortest_half_sigma, sigma
-from cluster_analysis.tables.kernel_calls import KernelCalls
+from cluster_analysis.tables.kernels import KernelCalls
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.judging import OPTIMIZERS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 

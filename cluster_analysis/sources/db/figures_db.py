@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.counters import thinned
 from cluster_analysis.sources.db.counters_db import clock_changes
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.db.tasks import KERNEL, KERNEL_TEXTS, TASK, TIMED, kernel_sums, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
-from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
 
 

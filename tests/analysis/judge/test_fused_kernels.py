@@ -10,7 +10,7 @@ import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.tables.fused import communicate
+from cluster_analysis.tables.kernels import communicate
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.ids import HostId, Rank
 from tests.analysis.copies import replace, with_column

@@ -11,7 +11,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.findings import SENTENCES
 from cluster_analysis.sentences.phrase import fill
-from cluster_analysis.tables.kernel_calls import kernel_calls
+from cluster_analysis.tables.kernels import kernel_calls
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.facts import fact
 from cluster_run.ids import Rank

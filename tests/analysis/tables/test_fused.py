@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.tables.columns_described import ComputingApart
-from cluster_analysis.tables.fused import computing_apart, is_fused
+from cluster_analysis.tables.kernels import computing_apart, is_fused
 from cluster_analysis.tables.schema import OPERATORS
 
 

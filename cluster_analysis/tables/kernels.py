@@ -1,18 +1,21 @@
-"""Fused kernels, which communicate while they compute; and what ranks compute outside of them.
+"""What ranks compute: calls of kernels that cannot wait, apart from fused ones.
 
-Profilers count their time as computing, though it may hold waiting for other ranks: a slow rank is seen by
-the kernels that cannot wait, and by them alone.
+Fused kernels communicate while they compute. Profilers count their time as computing, though it may hold
+waiting for other ranks: a slow rank is seen by the kernels that cannot wait, and by them alone.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, numbers
 from cluster_analysis.tables.columns_described import ComputingApart
 from cluster_analysis.tables.schema import rows_of
 
@@ -75,3 +78,36 @@ def computing_apart(operators: pa.Table) -> pa.Table:
 def _fused_types(operators: pa.Table) -> list[str]:
     types = operators["op_type"].unique().to_pylist()
     return [one for one in types if one is not None and is_fused(one)]
+
+
+class KernelCalls(Struct, frozen=True):
+    """What ranks (R,) spend in types of kernels (T,), names with the cores that run them; each (R, T).
+
+    0 where a rank has none. `shortest_us` is the shortest call, infinite where none was measured.
+    """
+
+    types: Sequence[tuple[str, str]]
+    spent_us: FloatArray
+    n_calls: FloatArray
+    shortest_us: FloatArray
+
+    @property
+    def expected_us(self) -> FloatArray:
+        """What each rank computes by its number of calls (R,), each the mean call of its type."""
+        return np.asarray(self.n_calls @ (self.spent_us.sum(0) / np.maximum(self.n_calls.sum(0), 1.0)))
+
+
+def kernel_calls(operators: pa.Table, ranks: IntArray) -> KernelCalls:
+    """Sum OPERATORS of `ranks`, in order; a type that runs on two kinds of cores is two."""
+    operators = operators.filter(pc.invert(communicate(operators)))
+    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), ranks)))
+    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
+    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
+    row = np.searchsorted(ranks, table["rank"].to_numpy())
+    spent, calls = np.zeros((2, len(ranks), len(both)))
+    np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
+    np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
+    shortest_us, least_us = np.full(spent.shape, np.inf), numbers(table["min_us"])
+    np.fmin.at(shortest_us, (row, kind), np.where(least_us > 0, least_us, np.nan))  # 0 was not measured
+    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both.tolist()]
+    return KernelCalls(types, spent, calls, shortest_us)
