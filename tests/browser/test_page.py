@@ -1,10 +1,12 @@
 """The report in a real browser: nothing breaks, nothing is loaded, the numbers are those of the analysis."""
 
 import re
+from importlib.resources import files
 
 import pytest
 
 from cluster_analysis.reports import html
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_fleet.page import page as fleet_page
 from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
@@ -224,3 +226,19 @@ def test_the_page_of_the_fleet_needs_no_sideways_scrolling_on_a_telephone(browse
     page.goto((tmp_path / "fleet.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     context.close()
+
+
+#: No value lies in the middle between two roundings.
+TIMES_MS = [
+    0.0, 0.0004, 0.0123, 0.9994, 0.9996, 1.0, 1.26, 9.94, 9.96, 78.93, 99.94, 99.96, 100.2, 123.4, 999.4,
+    999.6, 1000.0, 1234.4, 9994.0, 9996.0, 10_000.0, 12_340.0, 987_654.0, -0.41, -12.34, -123.4, -1234.4,
+]  # fmt: skip
+
+
+def test_a_time_is_written_alike_in_a_chart_and_in_a_sentence(browser):
+    script = files("cluster_analysis.reports").joinpath("assets/js/amounts.js").read_text("utf-8")
+    page = browser.new_page()
+    written = page.evaluate(f"(times) => {{ {script}\nreturn times.map(formatMs); }}", TIMES_MS)
+    page.close()
+
+    assert [one.replace("\u00a0", " ") for one in written] == [format_ms(one) for one in TIMES_MS]

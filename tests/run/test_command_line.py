@@ -1,4 +1,4 @@
-"""What the command lines of all commands have in common."""
+"""What the command lines of all commands have in common, completions of shells among it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import ran
+from tools.renew_completions import PARSERS, completions
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,21 @@ def test_an_empty_path_is_wrong_usage_and_never_the_directory_one_is_in(
     assert ended.returncode == 2
     assert ended.stderr.endswith("an empty path: is a variable not set?\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_completions_are_those_of_the_parsers():
+    stale = [str(path) for path, text in completions() if path.read_text("utf-8") != text]
+
+    assert stale == [], "make gold renews them"
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_bash_completes_an_option(command):
+    path = next(path for path, _ in completions() if path.name == command)
+    script = f"""source {path}
+        COMP_WORDS=({command} --vers) COMP_CWORD=1 COMP_LINE='{command} --vers' COMP_POINT=99
+        $(complete -p {command} | sed 's/.*-F \\([^ ]*\\).*/\\1/') {command} --vers {command}
+        echo "${{COMPREPLY[@]}}" """
+    done = ran(["bash", "-c", script], check=True)
+
+    assert "--version" in done.stdout.split()
