@@ -198,7 +198,8 @@ def test_a_finding_leads_to_its_page_of_the_documents(monkeypatch):
     linked = html.render(builder.degraded()).decode()
     assert '<a href="https://docs.example/findings.html#slow_rank">' in linked
     monkeypatch.delenv("CLUSTER_PROFILER_DOCS_URL")
-    assert "<code>docs/findings.md#slow_rank</code>" in html.render(builder.degraded()).decode()
+    page = html.render(builder.degraded()).decode()
+    assert 'data-zh="docs/zh/findings.md#slow_rank">docs/findings.md#slow_rank</code>' in page
 
 
 STYLES = files("cluster_analysis.reports").joinpath("assets/css/page.css").read_text("utf-8")
