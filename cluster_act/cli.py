@@ -168,8 +168,12 @@ def _exclude(arguments: argparse.Namespace, fleet: Fleet) -> None:
 
 
 def _line(action: dict[str, Any]) -> str:
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(action["at_s"]))
-    return f"{when} {action['way']} {action['node']} {action['state']}: {action['reason']}"
+    begun, undone = (
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s)) if at_s else ""
+        for at_s in (action["at_s"], action["undone_s"])
+    )
+    state = f"{action['state']} {undone}".rstrip()
+    return f"{begun} {action['way']} {action['node']} {state}: {action['reason']}"
 
 
 def _probe(arguments: argparse.Namespace) -> ExitCode:

@@ -15,7 +15,7 @@ from cluster_fleet.page import page
 from cluster_fleet.run_record import record_of
 from cluster_fleet.status import Status, named, status_of
 from cluster_fleet.store import Fleet
-from cluster_fleet.story import day, sentence
+from cluster_fleet.story import days, sentence
 from cluster_run.command_line import language_of
 from cluster_run.errors import ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
@@ -76,10 +76,9 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
     if not status.n_runs:
         write_result(f"{of_fleet('empty').of(language)}\n")
         return
-    begin, end = day(status.begin_s), day(status.end_s)
     lines = [
         of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
-                begin=begin, end=end).of(language)
+                days=days(status.begin_s, status.end_s)).of(language)
     ]  # fmt: skip
     reported = set()
     for story in status.stories:

@@ -34,7 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_about(parser)
-    add_language(parser, ", not of JSON")
+    _add_common(parser, os.environ.get(FLEET_VARIABLE, ""), None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
     add = _command(commands, "add", "remember analysed runs; the same run twice counts once")
     add.add_argument(
@@ -86,14 +86,14 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text)
-    parser.add_argument(
-        "--db",
-        default=os.environ.get(FLEET_VARIABLE, ""),
-        metavar="DB",
-        help=f"a file, or the URL of a PostgreSQL database; ${FLEET_VARIABLE} by default",
-    )
-    add_language(parser, ", not of JSON", argparse.SUPPRESS)
+    _add_common(parser, argparse.SUPPRESS, argparse.SUPPRESS)
     return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, db: str, language: str | None) -> None:
+    text = f"a file, or the URL of a PostgreSQL database; ${FLEET_VARIABLE} by default"
+    parser.add_argument("--db", default=db, metavar="DB", help=text)
+    add_language(parser, ", not of JSON", language)
 
 
 def date_s(text: str) -> float:

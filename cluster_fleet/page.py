@@ -15,7 +15,7 @@ from cluster_fleet.judging.judge import effect_of
 from cluster_fleet.records import History, Unit
 from cluster_fleet.status import Status
 from cluster_fleet.store import Fleet
-from cluster_fleet.story import Story, day, sentence
+from cluster_fleet.story import Story, day, days, sentence
 from cluster_run.said.chinese import Language
 
 _TEMPLATE = Path(__file__).parent / "assets" / "fleet.html.j2"
@@ -58,8 +58,7 @@ def page(fleet: Fleet, status: Status, language: Language) -> str:
         drawn=drawn,
         rows=rows,
         n_other_hosts=status.n_hosts - len(names),
-        begin=day(status.begin_s),
-        end=day(status.end_s),
+        days=days(status.begin_s, status.end_s),
         day=day,
         say=lambda name, **values: of_fleet(name, **values).of(language),
         language=language,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from cluster_analysis.sentences.findings import story as story_phrase
+from cluster_analysis.sentences.headings import of_fleet
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.judging.judge import State
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
 from cluster_run.facts import Fact, FleetFact, fact
@@ -73,6 +75,12 @@ def story_fact(story: Story) -> Fact:
 def sentence(story: Story, language: Language) -> str:
     """Return what is said of a unit in a language."""
     return story_phrase(story_fact(story)).of(language)
+
+
+def days(begin_s: float, end_s: float) -> Phrase:
+    """Return the days from a time to another one."""
+    begin, end = day(begin_s), day(end_s)
+    return Phrase(begin, begin) if begin == end else of_fleet("days", begin=begin, end=end)
 
 
 def day(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_nothing_is_done_unless_told_then_once_and_undone(
     assert acted.read_text() == "apply node001\nundo node001\n"
     assert excluded.read_text() == ""
     assert main(["--log", "--db", db]) == ExitCode.DONE
-    assert "undone: device 1 of node001" in capsys.readouterr().out
+    assert re.search(r" undone \S+Z: device 1 of node001: slow", capsys.readouterr().out)
 
 
 def test_nodes_have_the_names_of_those_who_are_told(db: str, tmp_path: Path, by_command: list[str]) -> None:

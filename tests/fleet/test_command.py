@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -176,9 +177,10 @@ def test_nothing_named_and_nothing_known_are_told_apart(
     runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = str(tmp_path / "one.db")
-    main(["add", str(runs[0]), "--db", where, "-q"])
-    assert main(["status", "--db", where]) == ExitCode.DONE
+    main(["--db", where, "add", str(runs[0]), "-q"])
+    assert main(["--db", "none", "status", "--db", where]) == ExitCode.DONE
     said = capsys.readouterr().out
+    assert re.search(r" in 1 run, \d{4}-\d\d-\d\d\n", said), "one day is no range"
     assert "no device or host is slow, as far as can be told" in said
     assert "20 devices or hosts cannot be told yet: 20 in too few runs, 0 between healthy and slow" in said
 
@@ -188,6 +190,7 @@ def test_nothing_named_and_nothing_known_are_told_apart(
     [
         (["status"], "no database is named"),
         (["status", "--db", "none.db"], "no such database"),
+        (["--db", "none.db", "status"], "none.db: no such database"),
         (["add", ".", "--db", "x.db"], "cluster-analyse RUN writes it"),
         (["add", "a", "b", "--results", "c", "--db", "x.db"], "--results goes with a single RUN"),
     ],
