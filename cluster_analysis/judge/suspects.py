@@ -83,10 +83,7 @@ class Suspect(Struct, frozen=True):
         """
         lost_us = None if self.lost_us is None else float(self.lost_us.mean())
         if self.link_factor is not None and graph is not None:
-            at = np.flatnonzero((self.link_factor != 1.0)[graph.operator])
-            left_us = graph.transfer_us * (1.0 - self.link_factor)
-            saved_us = graph.sum_by_cell(left_us[graph.operator[at]], at)
-            return float(saved_us.max(axis=0).mean()) + (lost_us or 0.0)
+            return float(graph.saved_us(self.link_factor).max(axis=0).mean()) + (lost_us or 0.0)
         return np.inf if lost_us is None else lost_us
 
     def positions(self, n_steps: int) -> tuple[int, ...]:

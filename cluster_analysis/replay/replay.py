@@ -116,10 +116,10 @@ class Graph(Struct, frozen=True, dict=True):
         sums = np.bincount(self.cell[at], values, len(self.ranks) * self.n_steps)
         return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
 
-    @cached_property
-    def transfers_us(self) -> FloatArray:
-        """Time of each rank in transfers, by step (R, S)."""
-        return self.sum_by_cell(self.transfer_us[self.operator])
+    def saved_us(self, left: FloatArray) -> FloatArray:
+        """What each rank saves, by step (R, S), if this part of each operator's transfer is left (O,)."""
+        at = np.flatnonzero((left != 1.0)[self.operator])
+        return self.sum_by_cell((self.transfer_us * (1.0 - left))[self.operator[at]], at)
 
     @cached_property
     def is_message(self) -> BoolArray:

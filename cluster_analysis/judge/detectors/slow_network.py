@@ -22,7 +22,7 @@ from cluster_analysis.judge.measures.slow_units import (
 )
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
@@ -61,45 +61,49 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    slow = [_suspect(case, units, _narrowed(case, seen, part)) for part in cover(units, host_of)]
+    slow = [_suspect(case, [units], _narrowed(case, seen, part)) for part in cover(units, host_of)]
     by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
+    left = np.ones(len(units.level))
     for step, then in units_by_step(seen, units, case.limits):
+        left = np.where(then.slow, np.fmin(left, np.exp(-then.level)), left)
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
+    most_us = _most_us(case, left)
     for some in by_steps.values():
-        slow += _of_steps(case, some)
+        slow += _of_steps(case, some, most_us)
     yield from (*slow, *_events(case, slow))
 
 
-def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
+def _most_us(case: Case, left: FloatArray) -> FloatArray:
+    """The most that a part may save in each step (S,): all of them, if `left` of units' time (U,) is left."""
+    graph, transfers = case.view.graph, case.transfers
+    if graph is None or transfers is None:
+        return np.full(len(case.view.steps), np.inf)
+    # What no link shows becomes as quick as similar ones, whichever these are.
+    rest = np.where(transfers.is_unseen, 0.0, transfers.remaining([Mended(transfers, left)]))
+    return np.asarray(graph.saved_us(rest).max(axis=0))
+
+
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: FloatArray) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
-    graph, n_steps = case.view.graph, len(case.view.steps)
+    n_steps, limits = len(case.view.steps), case.limits
     steps, units, parts = zip(*some, strict=True)
     part = replace(parts[0], explained=tuple(sorted({at for one in parts for at in one.explained})))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        log_chance = np.log([one.chance for one in units]).sum(0)
-        level = median(np.array([np.where(one.slow, one.level, np.nan) for one in units]), 0)
-    together = replace(
-        units[0],
-        level=np.where(np.isfinite(level), level, units[0].level),
-        n=np.sum([one.n for one in units], axis=0),
-        slow=np.any([one.slow for one in units], axis=0),
-        chance=np.exp(log_chance),
-    )
-    # One operator of a link in each step, over twice as long, is an event of its own.
     own = [*part.explained]
-    are_events = (together.n[own] <= len(steps)).all() and (together.level[own] > np.log(TWICE)).all()
-    if part.name == "link" and are_events:
-        return
-    n_places = math.comb(n_steps, len(steps)) * int(np.isfinite(together.level).sum())
-    p_value = math.exp(min(0.0, math.log(n_places) + log_chance[own].sum()))
-    least = WARNING_COST_SHARE if p_value <= case.limits.listed_p_value else case.limits.open_cost_share
+    with np.errstate(divide="ignore"):
+        log_chance = np.log([one.chance[own] for one in units]).sum(0)
+    n_places = math.comb(n_steps, len(steps)) * int(np.isfinite(units[0].level).sum())
+    p_value = math.exp(min(0.0, math.log(n_places) + log_chance.sum()))
+    least = WARNING_COST_SHARE if p_value <= limits.listed_p_value else limits.open_cost_share
     least_us = least * case.view.mean_step_us
-    # No part saves more than all transfers of its steps: of a large job hundreds need no closer look.
-    if graph is not None and graph.transfers_us[:, steps].max(axis=0).sum() < least_us * n_steps:
+    if most_us[[*steps]].sum() < least_us * n_steps:
         return
-    suspect = _suspect(case, together, part, steps)
-    if suspect.most_us(graph) >= least_us:
+    # One operator of a link in each step, over twice as long, is an event of its own.
+    is_single = (np.sum([one.n[own] for one in units], axis=0) <= len(steps)).all()
+    if part.name == "link" and is_single and (_level(units, own) > np.log(TWICE)).all():
+        return
+    suspect = _suspect(case, units, part, steps)
+    if suspect.most_us(case.view.graph) >= least_us:
         yield replace(
             suspect,
             pattern="transient" if len(steps) == 1 else "intermittent",
@@ -110,6 +114,11 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
         )
 
 
+def _level(units: Sequence[Units], own: list[int]) -> FloatArray:
+    """How slow some units are, in the middle of the steps in which they are."""
+    return median(np.array([np.where(one.slow[own], one.level[own], np.nan) for one in units]), 0)
+
+
 def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
     """Narrow a group to the link of two members, if just these sent more slowly: each shows it."""
     if part.name != "group":
@@ -118,14 +127,16 @@ def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
     return replace(part, name="link", ranks=tuple(sorted(slow))) if len(slow) == 2 else part
 
 
-def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None = None) -> Suspect:
-    """The suspect of a part that explains slow units, in all steps or in some of them."""
-    slow = list(part.explained)
+def _suspect(
+    case: Case, by_step: Sequence[Units], part: Part, steps: tuple[int, ...] | None = None
+) -> Suspect:
+    """The suspect of a part that explains slow units, in all steps or in each of some."""
+    units, slow = by_step[0], list(part.explained)
     transport = units.transport[min(part.claimed.intersection(slow))]
     kind, by_link, by_operators = _SAID[part.name]
-    others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
-    n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
-    ratio = float(np.exp(median(units.level[slow])))
+    n_others, spread = units.healthy[transport]
+    level = _level(by_step, slow)
+    ratio = float(np.exp(median(level)))
     ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
     if case.links is None:
         ends |= {(part.ranks, transport)} if part.name == "link" else set()
@@ -151,14 +162,14 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
     separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
-        known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
+        known = {"n_links": n_others, "n_seen": int(sum(one.n[slow].sum() for one in by_step))}
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
         facts.append(fact("no_matrix"))
     # Of two links the slower one may be as it should, and the other one new.
     is_doubtful = case.links is None or (part.name == "link" and n_others < FEWEST_PEERS)
     left = np.ones(len(units.level))
-    left[slow] = np.exp(-units.level[slow])
+    left[slow] = np.exp(-level)
     mended = None if case.transfers is None else Mended(case.transfers, left, steps)
     return Suspect(
         key="-".join(map(str, (kind, *named, *([transport.lower()] if "port" in part.name else ())))),

@@ -6,7 +6,8 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions, searchsorted_within
+from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.judging import HEALTHY_QUANTILE, SMALL_BYTES
@@ -50,7 +52,7 @@ class Observations(Struct, frozen=True):
         return np.asarray((self.time_us - usual_us > least_us) & (self.excess > np.log(TWICE)))
 
 
-class Units(Struct, frozen=True):
+class Units(Struct, frozen=True, dict=True):
     """The units of observations, one entry each (U,).
 
     `level` is the median excess of `n` observations, NaN where they compare nothing. `slow` says which are,
@@ -66,6 +68,13 @@ class Units(Struct, frozen=True):
     slow: BoolArray
     chance: FloatArray
     rate: FloatArray
+
+    @cached_property
+    def healthy(self) -> Mapping[str, tuple[int, float]]:
+        """How many healthy units each transport has, and the spread of their levels."""
+        carrier, known = np.array(self.transport), np.isfinite(self.level) & ~self.slow
+        levels = {one: self.level[known & (carrier == one)] for one in set(self.transport)}
+        return {one: (len(own), float(np.nan_to_num(sigma(own)))) for one, own in levels.items()}
 
 
 def beyond_class(

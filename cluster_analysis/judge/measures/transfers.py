@@ -63,11 +63,11 @@ class Transfers(Struct, frozen=True):
         Operators whose links no file shows then take as long as similar ones that are mended. In a ring with
         a slow link each exchange waits for that link in turn: mended, it lasts as usual.
         """
-        left = np.ones((len(mended[0].left), self.n_steps))
+        left = np.ones((self.n_steps, len(mended[0].left)))
         for one in mended:
             steps = slice(None) if one.steps is None else list(one.steps)
-            left[:, steps] *= one.left[:, None]
-        now_left = left[self.unit, self.step]
+            left[steps] *= one.left
+        now_left = left[self.step, self.unit]
         hit = np.flatnonzero(now_left < 1.0)
         at = np.flatnonzero(np.isin(self.cell, self.cell[hit]))
         share = self.share[at]
@@ -77,10 +77,10 @@ class Transfers(Struct, frozen=True):
         factor = np.where(self.operator_kind < 0, 1.0, own[self.operator_kind, self.operator_step])
         at = np.flatnonzero(self.operator_unit >= 0)
         usual_share = np.where(factor < 1.0, self.usual_share, np.inf)
-        factor[at] = left[self.operator_unit[at], self.operator_step[at]]
+        factor[at] = left[self.operator_step[at], self.operator_unit[at]]
         mended_us = np.where((factor < 1.0) & ~self.is_unseen, factor * self.usual_us, np.nan)
         as_like = np.fmin(factor, medians_of(mended_us, self.alike)[self.alike] / self.usual_us)
-        is_slow = np.asarray((left < 1.0).any(axis=0))[self.operator_step]
+        is_slow = np.asarray((left < 1.0).any(axis=1))[self.operator_step]
         factor = np.minimum(np.where(self.is_unseen & is_slow, as_like, factor), usual_share)
         usual = self.usual_us / self.took_us
         return np.where(TWICE * usual < 1.0, 1.0 - (1.0 - factor) * usual, factor)
