@@ -78,15 +78,8 @@ def _taken(
     """Take the excess at the places where the suspect's gaps are longer than its peers'.
 
     If the calls of peers cannot be laid side by side, it is taken in proportion to the gaps. How much of it
-    lies before a step's first operator is known.
-
-    Args:
-        view: the job.
-        graph: its operators.
-        suspect: whom to fix.
-        excess: µs by rank of the graph and step.
-        instances: all instances of ranks that lose any, sorted.
-        gap: what is left of their gaps.
+    lies before a step's first operator is known. `excess` is in µs by rank of the graph and step, `gap` what
+    is left of the gaps of all `instances`, sorted, of ranks that lose any.
     """
     cell = graph.cell[instances]
     # Nothing is computed before a step's first operator.
@@ -115,12 +108,7 @@ def _taken_on_side_stream(
 ) -> FloatArray:
     """How much earlier calls on a second stream are issued: their share of the loss of the gap around them.
 
-    Args:
-        graph: the job's operators.
-        instances: the instances (N,) that are fixed, sorted.
-        taken: what each of their gaps loses.
-        gap: how long these are.
-        is_head: all that is lost lies before the first call.
+    Of sorted instances (N,) `taken` is what each gap loses, with `is_head` all before the first call.
     """
     on_side = np.zeros(len(instances))
     side, around = _around(graph, instances)

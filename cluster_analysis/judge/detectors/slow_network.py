@@ -144,11 +144,8 @@ def _suspect(
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
     hosts = tuple(case.view.hosts[host] for host in part.hosts)
     is_one_way = part.name == "link" and len(links) == 1
-    named = (
-        dict.fromkeys((min(hosts, key=case.view.hosts.index), max(hosts, key=case.view.hosts.index)))
-        if hosts
-        else dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
-    )
+    parts = sorted(hosts, key=case.view.hosts.index) or (next(iter(ends))[0] if is_one_way else part.ranks)
+    named = dict.fromkeys((parts[0], parts[-1]))
     facts = []
     # The job's traffic cannot separate these.
     if part.may_be_of:

@@ -183,10 +183,7 @@ def _parts_of_hosts(
 ) -> Iterator[Part]:
     """Give the parts between hosts that slow units touch: pairs, groups, uplinks of hosts and of racks.
 
-    Args:
-        slow: those that are slow.
-        hosts: host of each member of each unit that is known.
-        remote: the hosts that a unit joins.
+    `hosts` are those of each member of each known unit, `remote` which hosts a unit joins.
     """
     leaving: dict[int, set[int]] = {}
     arriving: dict[int, set[int]] = {}

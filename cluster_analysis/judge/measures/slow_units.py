@@ -132,12 +132,8 @@ def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Itera
     """Give each step in which units are slower than usual, as far as that is no even chance.
 
     A foreign job, or a flow that shares a link for some steps, shows in no median over steps. Each unit is
-    compared with its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
-
-    Args:
-        seen: what was observed.
-        usual: the units as they are over all steps.
-        limits: the least effect, and the p-value from which a step counts.
+    compared with its own, over all steps: `level` is beyond that, and `chance` how often others are as slow
+    in other steps.
     """
     at = np.flatnonzero(np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES))
     cell = combined(seen.step[at], seen.unit[at])[1]
