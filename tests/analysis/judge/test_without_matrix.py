@@ -52,7 +52,7 @@ def test_what_the_slow_groups_have_in_common_is_named(
     whole = judged(SMALL, scenario)
     (finding,) = alarms(without_matrix(whole))
     assert (finding.kind, tuple(finding.ranks), tuple(finding.hosts)) == (kind, ranks, hosts)
-    assert "which link it is remains uncertain" in summary(finding)
+    assert "not certain which link it is" in summary(finding)
     assert finding.confidence == "medium"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
