@@ -43,19 +43,16 @@ def term(words: Mapping[str, Template], name: str) -> Phrase:
     return Phrase(*words[name])
 
 
-#: Headings of cluster-fleet around them, in the terminal and on its page.
-OF_FLEET: Mapping[str, Template] = _SAID["fleet"]
-
-
 def of_fleet(name: str, **values: object) -> Phrase:
-    """Return a heading of cluster-fleet."""
-    return fill(OF_FLEET[name], values)
-
-
-#: Texts of cluster-act. Its log is in English.
-OF_ACT: Mapping[str, Template] = _SAID["act"]
+    """Return a heading of cluster-fleet, in the terminal or on its page."""
+    return fill(_SAID["fleet"][name], values)
 
 
 def of_act(name: str, **values: object) -> Phrase:
-    """Return a text of cluster-act."""
-    return fill(OF_ACT[name], values)
+    """Return a text of cluster-act. Its log is in English."""
+    return fill(_SAID["act"][name], values)
+
+
+def of_message(name: str, **values: object) -> Phrase:
+    """Return a sentence of messages about jobs, which hooks and watches send."""
+    return fill(_SAID["messages"][name], values)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
-from cluster_hook.telling.sentences import say
-from cluster_hook.telling.verdict import Verdict
+from cluster_hook.telling.verdict import Verdict, say
 from cluster_run.errors import ExitCode, InputError, SchemaError, read_as
 from cluster_run.files import json_of
 from cluster_run.host_names import HostNames

@@ -7,17 +7,23 @@ from pathlib import Path
 
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
+from cluster_analysis.sentences.headings import of_message
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results import verdicts
 from cluster_analysis.sentences.results.costs import cost_between
-from cluster_hook.telling.sentences import place_text, say, verdict_name
+from cluster_analysis.sentences.terms import VERDICT_SIGNS
 from cluster_run.errors import read_as
-from cluster_run.findings import ALARMS, Finding
+from cluster_run.findings import ALARMS, Finding, Place
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA, Language
 
 #: Records of requests are kept for a month: thousands of broken captures are a number in them.
 _N_PROBLEMS = 20
+
+
+def say(key: str, language: Language, **values: object) -> str:
+    """Return a sentence of a message."""
+    return of_message(key, **values).of(language)
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,9 @@ class Verdict:
             n = max(self.n_problems, len(shown))
             parts.append(say("problems", language, n=n, first=shown[0]))
         rest = ("" if language == "zh" else " ").join(parts)
-        return say("headline", language, verdict=verdict_name(self.verdict, language), rest=rest)
+        # One that is not known keeps its own name.
+        name = say(self.verdict, language) if self.verdict in VERDICT_SIGNS else self.verdict
+        return say("headline", language, verdict=name, rest=rest)
 
 
 def read_verdict(path: Path) -> Verdict:
@@ -150,12 +158,20 @@ def _finding(finding: Finding) -> FindingLine:
         cost_share=finding.cost_share,
         places=tuple(place.text() for place in places),
         summary_zh=said.zh,
-        places_zh=tuple(place_text(place, "zh") for place in places),
+        places_zh=tuple(map(_chinese_place, places)),
         cost_low_ms=finding.cost_low_ms,
         cost_high_ms=finding.cost_high_ms,
         costs_at_least=any(one.kind == "cost_at_least" for one in finding.facts),
         costs_at_most=any(one.kind == "cost_is_bound" for one in finding.facts),
     )
+
+
+def _chinese_place(place: Place) -> str:
+    """Return where a rank is, as every report tells it: `卡 13 = 主机 2 / 设备 5`."""
+    parts = [say("host", "zh", host=place.host)] if place.host is not None else []
+    parts += [say("device", "zh", device=place.device)] if place.device is not None else []
+    rank = say("rank", "zh", rank=place.rank)
+    return f"{rank} = {' / '.join(parts)}" if parts else rank
 
 
 def _problem(problem: Problem, language: Language) -> str:
