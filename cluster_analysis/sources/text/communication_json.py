@@ -25,8 +25,7 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.communication import communication_of, links_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled.columns import links_of_files, operators_of_files
-from cluster_analysis.sources.compiled.reader import compiled
+from cluster_analysis.sources.compiled.reader import compiled, links_of_files, operators_of_files
 from cluster_analysis.sources.errors import FileOfRank, NotTogetherError, Remark
 from cluster_analysis.sources.text.json_text import has_no_number, read_bytes, read_with_offset
 from cluster_analysis.tables.schema import one_behind_the_other

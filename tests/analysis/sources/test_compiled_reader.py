@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.compiled.columns import links_of_files, operators_of_files
+from cluster_analysis.sources.compiled.reader import links_of_files, operators_of_files
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication, read_matrix
 from cluster_reduce import communication, levels, matrix
