@@ -104,8 +104,9 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def work_by_calls(self) -> FloatArray:
         """How much longer each rank computes as it calls kernels more often (R,), as logarithms."""
-        work = np.log(np.where(self.calls.expected_us > 0, self.calls.expected_us, np.nan))
-        return np.nan_to_num(work - group_medians(work[:, None], self.view.role)[:, 0])
+        others_us, role = self.calls.of_other_calls_us(self.view.role), self.view.role
+        usual_us = group_medians(self.calls.spent_us, role).sum(axis=1)
+        return np.nan_to_num(np.log1p(others_us / np.where(usual_us > 0, usual_us, np.inf)))
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:

@@ -225,7 +225,7 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
     with np.errstate(invalid="ignore"):
         longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)
-        later = np.nan_to_num(np.fmax.reduce(local - median(local, 1)[:, None], axis=0))
+        later = np.maximum(np.nan_to_num(np.fmax.reduce(local - median(local, 1)[:, None], axis=0)), 0.0)
         adds_up = (later >= LATE_SHARE * longer) & (copied_share <= HALFWAY)
         unexplained = np.where(adds_up, 0.0, np.maximum(longer - later, 0.0))
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, numbers
+from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.tables.columns_described import ComputingApart
 from cluster_analysis.tables.schema import rows_of
 
@@ -83,18 +84,25 @@ def _fused_types(operators: pa.Table) -> list[str]:
 class KernelCalls(Struct, frozen=True):
     """What ranks (R,) spend in types of kernels (T,), names with the cores that run them; each (R, T).
 
-    0 where a rank has none. `shortest_us` is the shortest call, infinite where none was measured.
+    0 where a rank has none. `shortest_us` and `longest_us` are its calls', NaN where none was measured.
     """
 
     types: Sequence[tuple[str, str]]
     spent_us: FloatArray
     n_calls: FloatArray
     shortest_us: FloatArray
+    longest_us: FloatArray
 
-    @property
-    def expected_us(self) -> FloatArray:
-        """What each rank computes by its number of calls (R,), each the mean call of its type."""
-        return np.asarray(self.n_calls @ (self.spent_us.sum(0) / np.maximum(self.n_calls.sum(0), 1.0)))
+    def of_other_calls_us(self, role: IntArray) -> FloatArray:
+        """Return what calls take that most of a rank's `role` (R,) do not make, less what it lacks (R,).
+
+        None takes longer than the longest; a slow device is slow in its shortest calls, too.
+        """
+        slower = np.log(self.shortest_us) - group_medians(np.log(self.shortest_us), role)
+        spent_us = self.spent_us / np.exp(np.fmax(slower, 0.0))
+        n_other = np.abs(self.n_calls - group_medians(self.n_calls, role))
+        most_us = np.nan_to_num(n_other * self.longest_us)
+        return np.asarray(np.clip(spent_us - group_medians(spent_us, role), -most_us, most_us).sum(axis=1))
 
 
 def kernel_calls(operators: pa.Table, ranks: IntArray) -> KernelCalls:
@@ -107,7 +115,9 @@ def kernel_calls(operators: pa.Table, ranks: IntArray) -> KernelCalls:
     spent, calls = np.zeros((2, len(ranks), len(both)))
     np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
     np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
-    shortest_us, least_us = np.full(spent.shape, np.inf), numbers(table["min_us"])
-    np.fmin.at(shortest_us, (row, kind), np.where(least_us > 0, least_us, np.nan))  # 0 was not measured
+    shortest_us, longest_us = np.full((2, *spent.shape), np.nan)
+    for found_us, column, extreme in ((shortest_us, "min_us", np.fmin), (longest_us, "max_us", np.fmax)):
+        own_us = numbers(table[column])
+        extreme.at(found_us, (row, kind), np.where(own_us > 0, own_us, np.nan))  # 0 was not measured
     types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both.tolist()]
-    return KernelCalls(types, spent, calls, shortest_us)
+    return KernelCalls(types, spent, calls, shortest_us, longest_us)
