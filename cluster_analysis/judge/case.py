@@ -104,9 +104,7 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def work_by_calls(self) -> FloatArray:
         """How much longer each rank computes as it calls kernels more often (R,), as logarithms."""
-        others_us, role = self.calls.of_other_calls_us(self.view.role), self.view.role
-        usual_us = group_medians(self.calls.spent_us, role).sum(axis=1)
-        return np.nan_to_num(np.log1p(others_us / np.where(usual_us > 0, usual_us, np.inf)))
+        return self.calls.longer_by_calls(self.view.role)
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:

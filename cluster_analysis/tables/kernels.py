@@ -94,15 +94,21 @@ class KernelCalls(Struct, frozen=True):
     longest_us: FloatArray
 
     def of_other_calls_us(self, role: IntArray) -> FloatArray:
-        """Return what calls take that most of a rank's `role` (R,) do not make, less what it lacks (R,).
+        """Return what calls take that most of a rank's `role` (R,) do not make, less what it lacks (R, T).
 
         None takes longer than the longest; a slow device is slow in its shortest calls, too.
         """
         slower = np.log(self.shortest_us) - group_medians(np.log(self.shortest_us), role)
         spent_us = self.spent_us / np.exp(np.fmax(slower, 0.0))
         n_other = np.abs(self.n_calls - group_medians(self.n_calls, role))
-        most_us = np.nan_to_num(n_other * self.longest_us)
-        return np.asarray(np.clip(spent_us - group_medians(spent_us, role), -most_us, most_us).sum(axis=1))
+        most_us = n_other * np.fmax(self.longest_us, self.spent_us / np.maximum(self.n_calls, 1.0))
+        return np.nan_to_num(np.clip(spent_us - group_medians(spent_us, role), -most_us, most_us))
+
+    def longer_by_calls(self, role: IntArray) -> FloatArray:
+        """How much longer ranks compute by calls that most of their `role` (R,) do not make: logarithms."""
+        total_us = group_medians(self.spent_us, role).sum(axis=1)
+        share = self.of_other_calls_us(role).sum(axis=1) / np.where(total_us > 0, total_us, np.inf)
+        return np.asarray(np.log1p(share), np.float64)
 
 
 def kernel_calls(operators: pa.Table, ranks: IntArray) -> KernelCalls:

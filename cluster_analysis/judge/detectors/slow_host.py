@@ -100,11 +100,10 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     least, n_peers = np.full(len(hosts), local.floor), dict[int, tuple[int, int]]()
     for host in np.flatnonzero(level >= local.effect).tolist():
         own, others = known[code == host], known[code != host]
-        slow_from = HALFWAY * level[host]
         # A single slow rank is no slow host, and neither are experts, whose load is nobody's fault.
         needed = max(2, (MOSTLY if local.is_computing else HALFWAY) * len(own))
         is_told = view.knows_work or not local.follows_work
-        if is_told and (own_loss[own] >= slow_from).sum() >= needed:
+        if is_told and (own_loss[own] >= HALFWAY * level[host]).sum() >= needed:
             peers = others[np.isin(view.role[others], view.role[own])]
             n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))

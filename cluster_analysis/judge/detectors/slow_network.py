@@ -195,10 +195,10 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     seen, entries = case.operators, case.network
     if graph is None or seen is None or entries is None:
         return
-    may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
-    # A call that is matched with none may be all waiting: for a rank without files, if there is one.
-    if case.view.expected_ranks <= len(case.view.ranks):
-        may_be &= (graph.operator_n_ranks > 1) | graph.is_message
+    # A call that is matched with none may be all waiting: for a rank without files, if there may be one.
+    may_lack = len(graph.ranks) < max(case.view.expected_ranks, 2)
+    is_told = (graph.operator_n_ranks > 1) | graph.is_message | may_lack
+    may_be = is_told & (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
     # What lasts long at one place of all steps is how the job runs, or a slow part, and no event.
     at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
     place = graph.operator_place[at] * (graph.n_steps > 1)

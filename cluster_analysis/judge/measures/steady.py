@@ -146,7 +146,7 @@ def kernels_of(calls: KernelCalls, role: IntArray) -> Kernels | None:
     """Return calls of all ranks, compared within each `role` (R,); None if none can be compared."""
     spent = calls.spent_us
     with np.errstate(divide="ignore", invalid="ignore"):
-        call_us = spent / calls.n_calls
+        call_us = (spent - calls.of_other_calls_us(role)) / group_medians(calls.n_calls, role)
         shortest = np.log(calls.shortest_us) - group_medians(np.log(calls.shortest_us), role)
         often = np.abs(calls.n_calls / group_medians(calls.n_calls, role) - 1.0)
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.

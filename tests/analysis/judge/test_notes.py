@@ -193,6 +193,17 @@ def test_a_late_rank_explains_no_more_than_its_delay_where_nobody_knows_for_whom
     assert ("long_step" in [one.kind for one in asked]) == is_open
 
 
+def test_a_step_in_which_all_ranks_compute_less_is_no_long_one() -> None:
+    where, computing = on_hosts(16, 16), peers_agree(16, 5, share=0.5)
+    computing[:, 2] *= 0.4
+    evidence = evidence_of_computing(computing, where)
+    table, name = evidence.step_table, "communication_not_overlapped_us"
+    as_usual = np.where(np.asarray(table["step"]) == 2, np.median(table[name]), table[name])
+    evidence = replace(evidence, step_table=with_column(table, name, as_usual))
+    asked = open_questions(build_view(evidence, where), evidence, (), Thresholds())
+    assert "long_step" not in [one.kind for one in asked]
+
+
 @pytest.mark.slow
 def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_from(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run", dp=4, faults=(), seed=6)

@@ -255,6 +255,22 @@ def test_a_host_whose_ranks_call_kernels_more_often_has_more_work(
     assert [one.id for one in detect(evidence, WHERE).findings if one.is_alarm] == named
 
 
+@pytest.mark.parametrize(("shortest", "named"), [(1.0, []), (1.15, ["slow_rank-22"])])
+def test_a_rank_with_a_few_long_calls_more_is_slow_only_if_its_shortest_calls_are_longer_too(
+    shortest: float, named: list[str]
+) -> None:
+    """A model of rewards on some ranks: each call of it takes longer than any other."""
+    evidence = computed(slow(range(22, 23), 1.15), 1.0)
+    rows = evidence.operators.to_pylist()
+    for row in rows:
+        mean_us, is_own = row["total_us"] / row["n_calls"], row["rank"] == 22
+        row |= {"min_us": mean_us * (shortest / 1.15 if is_own else 1.0), "max_us": 20 * mean_us}
+        row["n_calls"] += N_STEPS * is_own
+    evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    found = detect(evidence, WHERE).findings
+    assert [one.id for one in found if one.is_alarm] == named
+
+
 @pytest.mark.parametrize(("of_optimizer", "are_named"), [(False, False), (True, True)])
 def test_hosts_that_may_hold_a_replica_each_are_slow_only_if_their_optimizer_is_too(
     of_optimizer: bool, are_named: bool
