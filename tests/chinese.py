@@ -191,11 +191,13 @@ def _named_texts(tree: ast.Module) -> dict[str, list[ast.expr]]:
 
 
 def _shown(part: ast.expr) -> str:
-    """Return a piece of a sentence: a value as 7, `where(name)` as a place, what may lack as nothing."""
+    """Return a piece of a sentence: a value as 7 or 7.5, `where(name)` as a place, what may lack as nothing."""
     if isinstance(part, ast.FormattedValue):
         if isinstance(part.value, ast.IfExp) and getattr(part.value.orelse, "value", ""):
             return _shown(part.value.body)
         name = getattr(getattr(part.value, "func", None), "id", "")
+        if part.format_spec is not None and re.search(r"\.[1-9]f", ast.unparse(part.format_spec)):
+            return "7.5"
         if name == "count":
             return f"7 {ast.literal_eval(part.value.args[1])}s"  # type: ignore[attr-defined]
         return "7: " if name == "where" else "" if isinstance(part.value, ast.IfExp) else "7"

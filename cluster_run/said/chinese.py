@@ -20,13 +20,13 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 #: The separator of two phrases, in both languages.
 COLON, SEMICOLON, COMMA = (": ", "："), ("; ", "；"), (", ", "，")
 #: Values that are said, too; all others are names, numbers and paths.
-_SAID = frozenset({"why", "what", "where", "which", "rest", "then", "advice"})
+_SAID = frozenset({"why", "what", "where", "which", "rest", "then", "advice", "jobs"})
 _KINDS = frozenset({"kind", "kind_of"})
 #: A name, number or path: no second sentence is in it.
 _NAME = r"(?:(?!; |: ).)*?"
 #: How values are written that stand in short templates, which would fit other texts as well.
 _FORMS = {
-    **dict.fromkeys(("n", "m", "hosts"), r"[\d,]+"),
+    **dict.fromkeys(("n", "m", "hosts"), r"[\d,]+(?:\.\d+)?"),
     **dict.fromkeys(("size", "all", "room", "free"), r"[\d.,]+(?: \w+)?"),
     **dict.fromkeys(_KINDS, r"[^,;:]*?"),
     "node": r"[A-Za-z0-9.-]+",

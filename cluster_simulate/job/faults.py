@@ -199,12 +199,13 @@ def links_of(fault: Fault, src: int, dst: int) -> tuple[tuple[int, int], ...]:
 def _with_place(fault: Fault, place: str) -> Fault:
     if fault.is_workload:
         raise ValueError(f"{fault.kind} is a trait of the whole job and has no place")
-    if fault.kind in ("slow_link", "retransmission"):
-        src, dst = (int(part) for part in place.split("-"))
-        return replace(fault, links=links_of(fault, src, dst))
-    if fault.kind == "slow_host_pair":
-        one, other = (int(part) - 1 for part in place.split("-"))
-        return replace(fault, hosts=(one, other))
+    if fault.kind in ("slow_link", "retransmission", "slow_host_pair"):
+        if place.count("-") != 1:
+            raise ValueError("a link has two ends")
+        one, other = map(int, place.split("-"))
+        if fault.kind == "slow_host_pair":
+            return replace(fault, hosts=(one - 1, other - 1))
+        return replace(fault, links=links_of(fault, one, other))
     if fault.kind in ("slow_host", "slow_uplink"):
         return replace(fault, hosts=tuple(int(part) - 1 for part in place.split("+")))
     if place == "all":

@@ -156,6 +156,30 @@ def test_steps_are_counted_alike_in_all_messages() -> None:
     assert re.findall(r'[^"]*(?<!每)步 \{[^"]*', said) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "its capture began 3.4 s after the others': the same number was another iteration there",
+        "its collectives ended 0.25 s before those of the others of the same numbers, which is 2 steps: "
+        "these are other iterations",
+        "run1: in use by process 12 on node01 since 2026-01-01 12:00:01",
+        "several jobs wait for captures here: Slurm job 12; a job without a name",
+        "the job llama is not here, but others are: Slurm job 12; Slurm job 13",
+        "left out: 2 of 3 workers (tcp://h:5, tcp://h:6): runs Python 3.10.1, and here is 3.11.2: start it "
+        "with the same Python",
+        "left out: 1 of 3 workers (tcp://h:5): does not see /d (No such file or directory): workers must see "
+        "the run under the same path as here",
+        "not a scenario: 'slow_rank,foo=1': slow_rank has no key 'foo'; it has cause, pattern, duty, op",
+        "device 5 of node01",
+    ],
+)
+def test_values_of_any_form_are_told_in_chinese(said: str) -> None:
+    chinese = in_chinese(said)
+    assert CHINESE.search(chinese)
+    assert not re.search(r"\b(?:after|before|process|others|jobs?|workers|device)\b", chinese)
+    assert english_in(chinese) == []
+
+
 @pytest.mark.parametrize("word", INSTEAD)
 def test_a_thing_has_one_name_in_all_that_is_chinese(word: str) -> None:
     said = (*(chinese for _, chinese in pairs_of_texts()), *lines_of_documents())
