@@ -191,7 +191,7 @@ def _named_texts(tree: ast.Module) -> dict[str, list[ast.expr]]:
 
 
 def _shown(part: ast.expr) -> str:
-    """Return a piece of a sentence: a value as 7 or 7.5, `where(name)` as a place, what may lack as nothing."""
+    """Return a piece of a sentence: a value as 7 or 7.5, `where(name)` as a place, what may lack as none."""
     if isinstance(part, ast.FormattedValue):
         if isinstance(part.value, ast.IfExp) and getattr(part.value.orelse, "value", ""):
             return _shown(part.value.body)
