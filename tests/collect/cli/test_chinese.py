@@ -169,7 +169,7 @@ def test_steps_are_counted_alike_in_all_messages() -> None:
         "with the same Python",
         "left out: 1 of 3 workers (tcp://h:5): does not see /d (No such file or directory): workers must see "
         "the run under the same path as here",
-        "not a scenario: 'slow_rank,foo=1': slow_rank has no key 'foo'; it has cause, pattern, duty, op",
+        "not a scenario: 'slow_link@5': a link has two ends",
         "device 5 of node01",
     ],
 )
