@@ -11,6 +11,7 @@ from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
 from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sentences.results.subjects import format_number, host_phrase, plain, subject
 from cluster_analysis.sentences.results.verdicts import lacks_hosts
+from cluster_analysis.sentences.terms import TERMS
 from cluster_run.findings import Evidence, Finding, FindingsDocument, RunInfo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA
@@ -37,6 +38,8 @@ def split_unit(metric: str) -> tuple[str, str]:
 
 def metric_name(name: str) -> Phrase:
     """Return what a metric of an `Evidence` is called; one without an entry keeps its own name."""
+    if name in TERMS:
+        return Phrase(*TERMS[name])
     bare, _ = split_unit(name)
     return _said_or_itself(f"metric.{METRIC_NAMES.get(bare, bare)}", bare)
 

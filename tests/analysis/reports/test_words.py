@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from cluster_analysis import judge
+from cluster_analysis.judge import reasons
 from cluster_analysis.judge.measures.local_times import local_times
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.amounts import format_ms
@@ -15,6 +16,7 @@ from cluster_analysis.sentences.headings import HEADINGS, words_of_page
 from cluster_analysis.sentences.phrase import Phrase, fill
 from cluster_analysis.sentences.results import phrases, subjects, verdicts
 from cluster_analysis.sentences.terms import KINDS
+from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import ReasonKind, fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Severity, Verdict
@@ -130,6 +132,9 @@ def test_every_time_and_size_that_is_evidence_is_called_something_in_both_langua
     names = {f"{one.name}_us" for one in measured}
     for path in Path(judge.__file__).parent.rglob("*.py"):
         names |= set(re.findall(r'Evidence\(\s*"(\w+)"', path.read_text()))
+    # A counter that explains a finding is evidence of it, too.
+    names |= set(re.findall(r'(?:^_\w+ =|:) "(\w+)",?$', Path(reasons.__file__).read_text(), re.MULTILINE))
+    names |= set(CARD_COUNTERS)
     assert names > {"computing_us", "idle_us", "transfer_us"}
     called = {name: phrases.metric_name(name) for name in names}
     assert [name for name, said in called.items() if said.en == said.zh] == []
