@@ -37,12 +37,12 @@ def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, 
 
 def _check_collecting(options: FollowOptions) -> None:
     """Report the arguments that cluster-collect would refuse, in its own words, without its usage."""
-    if not options.collects_otherwise:
+    said, given = io.StringIO(), collect_arguments(options)
+    if given == collect_arguments(FollowOptions()):
         return
-    said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            parse_arguments(["--hosts=any", *collect_arguments(options)])
+            parse_arguments(["--hosts=any", *given])
     except SystemExit:
         raise UsageError(said.getvalue().rpartition(": error: ")[2].strip()) from None
 

@@ -64,11 +64,6 @@ class FollowOptions:
     deadline_s: float = 3600.0
     shows_report: bool = True
 
-    @property
-    def collects_otherwise(self) -> bool:
-        """Whether any option of collecting is set."""
-        return bool(self.collect_more or self.keep_raw or self.what != FollowOptions.what)
-
 
 @dataclass(frozen=True)
 class RunPlan:

@@ -31,7 +31,8 @@ WORKLOAD_KINDS: tuple[Kind, ...] = (
     "input_bound",
     "host_bound",
 )
-_DEFAULT_SEVERITY = {
+#: Scenarios are called as the findings that they should give.
+_DEFAULT_SEVERITY: dict[Kind, float] = {
     "slow_rank": 1.25,
     "slow_host": 1.1,
     "periodic_pause": 80.0,
@@ -118,7 +119,7 @@ def parse_scenario(text: str) -> Fault:
     if kind not in _DEFAULT_SEVERITY:
         raise UsageError(f"no such scenario: {kind!r}", f"one of {', '.join(_DEFAULT_SEVERITY)}")
     try:
-        fault = Fault(kind, float(severity) if severity else _DEFAULT_SEVERITY[kind])  # type: ignore[arg-type]
+        fault = Fault(kind, float(severity) if severity else _DEFAULT_SEVERITY[kind])
         fault = replace(fault, cause=_default_cause(fault))
         for option in options:
             fault = _with_option(fault, option)

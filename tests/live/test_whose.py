@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -132,7 +133,7 @@ def test_a_job_that_was_not_started_for_it_gets_the_two_lines() -> None:
     assert "neither PROF_CONFIG_PATH nor" in refused(bare, monitor_of(bare)).reason
 
 
-@pytest.mark.parametrize("way", LINES)
+@pytest.mark.parametrize("way", get_args(WayName))
 def test_the_two_lines_are_told_as_they_are_typed_with_their_comments_in_both_languages(way: WayName) -> None:
     (refusal,) = decide([sight()], via=way).refusals.values()
     assert refusal.advice.split("\n  ")[1:] == [*LINES[way]]

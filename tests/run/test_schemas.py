@@ -8,6 +8,7 @@ import pytest
 
 from cluster_analysis.cli import main as analyse
 from cluster_run.kinds import KINDS, FaultKind, WorkloadKind
+from cluster_run.manifest import Chip, Hardware, HostOutcome, Manifest, Origin
 from cluster_simulate.cli import main as simulate
 from tools.renew_fields import PAGE, SHAPES, reference, schema, schema_path, schema_text
 
@@ -60,6 +61,23 @@ def test_a_schema_refuses_another_version_and_a_missing_field(name, written):
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_schema_has_all_names_that_the_program_can_write(name):
     assert schema_path(name).read_text("utf-8") == schema_text(name), "make gold renews it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        (Manifest, ()),
+        (HostOutcome, ("hosts", "items")),
+        (Hardware, ("hosts", "items", "hardware")),
+        (Chip, ("hosts", "items", "hardware", "chips", "items")),
+        (Origin, ("origin",)),
+    ],
+)
+def test_the_schema_of_the_manifest_has_the_fields_of_the_code(kind, place):
+    node = schema("manifest")
+    for name in place:
+        node = node[name] if name == "items" else node["properties"][name]
+    assert set(node["properties"]) - {"schema"} == set(kind.__dataclass_fields__)
 
 
 def test_every_kind_of_finding_has_a_record():

@@ -76,6 +76,9 @@ def test_a_simulated_job_has_every_described_table(tmp_path: Path) -> None:
     with examined(AnalyseOptions(write_small_run(tmp_path / "run"), tmp_path / "out")) as run:
         tables = judged(run).tables
     assert tables["stages"]["n_ranks"].to_pylist() == [4, 4]
+    for name in ("communication", "groups", "stages"):
+        empty = [one for one in tables[name].column_names if not tables[name][one].drop_null()]
+        assert (name, empty) == (name, [])
     matched = tables["matched"]
     assert sum(tables["communication"]["n_operators"].to_pylist()) == matched.num_rows
     assert sum(tables["communication"]["wait_us"].to_pylist()) == pytest.approx(

@@ -125,6 +125,7 @@ def test_one_rank_that_is_there_twice_does_not_cut_the_job_in_two(tmp_path: Path
     found = discover(tmp_path)
     assert [source.rank for source in found.sources] == list(range(8))
     assert [(one.kind, one.rank) for one in found.problems] == [("several_captures_of_rank", 0)]
+    assert "n_9" in found.sources[0].files["communication"]  # the newer one
 
 
 def found(rank: int, signs: Mapping[str, int]) -> Found:
