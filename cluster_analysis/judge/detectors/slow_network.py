@@ -61,7 +61,10 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    slow = [_suspect(case, [units], _narrowed(case, seen, part)) for part in cover(units, host_of)]
+    most_us = _most_us(case, np.where(units.slow, np.exp(-units.level), 1.0))
+    slow: list[Suspect] = []
+    for part in cover(units, host_of):
+        slow += _lasting(case, units, _narrowed(case, seen, part), most_us)
     by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
     left = np.ones(len(units.level))
     for step, then in units_by_step(seen, units, case.limits):
@@ -84,6 +87,16 @@ def _most_us(case: Case, left: FloatArray) -> FloatArray:
     return np.asarray(graph.saved_us(rest).max(axis=0))
 
 
+def _lasting(case: Case, units: Units, part: Part, most_us: FloatArray) -> Iterator[Suspect]:
+    """Give the suspect of a part that is slow in all steps; what may be chance only if it may cost enough."""
+    p_value = len(units.members) * float(np.prod(units.chance[[*part.explained]]))
+    least_us = WARNING_COST_SHARE * case.view.mean_step_us * (p_value > case.limits.listed_p_value)
+    if most_us.mean() >= least_us:
+        suspect = _suspect(case, [units], part, p_value)
+        if suspect.most_us(case.view.graph) >= least_us:
+            yield suspect
+
+
 def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: FloatArray) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
     n_steps, limits = len(case.view.steps), case.limits
@@ -102,7 +115,7 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Floa
     is_single = (np.sum([one.n[own] for one in units], axis=0) <= len(steps)).all()
     if part.name == "link" and is_single and (_level(units, own) > np.log(TWICE)).all():
         return
-    suspect = _suspect(case, units, part, steps)
+    suspect = _suspect(case, units, part, p_value, steps)
     if suspect.most_us(case.view.graph) >= least_us:
         yield replace(
             suspect,
@@ -110,7 +123,6 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Floa
             step_positions=steps,
             facts=(*suspect.facts, fact("in_some_steps", n_steps=n_steps)),
             confidence="medium" if suspect.confidence == "high" else suspect.confidence,
-            p_value=p_value,
         )
 
 
@@ -128,7 +140,7 @@ def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
 
 
 def _suspect(
-    case: Case, by_step: Sequence[Units], part: Part, steps: tuple[int, ...] | None = None
+    case: Case, by_step: Sequence[Units], part: Part, p_value: float, steps: tuple[int, ...] | None = None
 ) -> Suspect:
     """The suspect of a part that explains slow units, in all steps or in each of some."""
     units, slow = by_step[0], list(part.explained)
@@ -180,7 +192,7 @@ def _suspect(
         separable=separable,
         is_alarm=fact("may_be_built") not in facts,
         links=links,
-        p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
+        p_value=min(1.0, p_value),
         mended=mended,
         link_factor=None if mended is None else mended.transfers.remaining([mended]),
     )

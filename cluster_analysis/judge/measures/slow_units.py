@@ -161,13 +161,8 @@ def _more_than_by_chance(
     """How often others are as slow (N,), in groups with more slow units than by chance; else 1.
 
     Slow is what is half as slow as the slowest of its group: that makes who waits for it slower, too. Others
-    share neither the group with it nor, `across` groups, what is slow in this one.
-
-    Args:
-        beyond: ln(time per byte) beyond what is usual (N,).
-        group: what is looked at together (N,): all units of a step, or all steps of a unit.
-        across: the other of these (N,).
-        limits: the least effect, and what is improbable over all groups.
+    share neither the group with it nor, `across` groups, what is slow in this one: of step and unit (N,) one
+    is the group, the other one lies across. `beyond` is ln(time per byte) beyond what is usual (N,).
     """
     most = np.full(int(group.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(most, group, beyond)
