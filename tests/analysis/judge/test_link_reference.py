@@ -18,6 +18,7 @@ from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import DeviceId
 from tests.analysis.copies import replace
+from tests.analysis.jobs import SMALL, judged
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_SEEN = 8
@@ -233,3 +234,10 @@ def test_links_that_chance_makes_slow_in_a_job_of_so_many_are_no_alarm() -> None
     found = list(slow_network.detect(case, ()))
     assert found
     assert min(one.p_value for one in found) > limits.costly_p_value
+
+
+def test_links_that_may_be_slow_by_chance_are_no_suspects_where_they_are_known_to_cost_nothing() -> None:
+    job, limits = judged(SMALL), Thresholds()
+    view, links = build_view(job.evidence, job.topology), seen(2, 2, busy_share=0.3)
+    found = slow_network.detect(Case(job.evidence, view, links, limits), ())
+    assert max(one.p_value for one in found) <= limits.listed_p_value
