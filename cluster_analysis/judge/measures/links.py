@@ -68,13 +68,8 @@ def _reach(
     No file tells which devices share a board: the number, side by side or in turn, is taken with which links
     inside boards, and links between them, differ least from others of their kind; none if that tells little.
 
-    Args:
-        unit: which link each observation is of (N,).
-        src: rank that sends, of each link (U,).
-        dst: rank that receives (U,).
-        alike: what links must also share to be compared (N,).
-        slowness: ln(time per byte) (N,).
-        topology: hosts and devices.
+    Each observation (N,) is of the link `unit`, from `src` to `dst` (U,), `slowness` being ln(time per byte),
+    and is compared with those that are `alike`.
     """
     ranks, end = distinct(np.r_[src, dst])
     own, other = np.split(end, 2)
