@@ -1,11 +1,14 @@
-"""The metrics of an analysis, each with what it means. All are gauges.
+"""Metrics as text, and what those of an analysis mean. All are gauges.
 
 Every writer takes the meaning from here: Prometheus wants one text for one metric in all files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+#: Values by metric and series; a text is written as it is.
+Samples = Mapping[str, Mapping[str, float | str]]
 
 PREFIX = "cluster_analysis_"
 
@@ -22,12 +25,34 @@ MEANINGS: Mapping[str, str] = {
 }
 
 
-def head(name: str, meaning: str) -> tuple[str, str]:
-    """Return the two lines that begin a metric."""
-    return f"# HELP {name} {meaning}", f"# TYPE {name} gauge"
+def series(name: str, labels: Mapping[str, str]) -> str:
+    """Return the name of a metric with labels, escaped as Prometheus asks."""
+    escaped = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+    said = ",".join(f'{key}="{value.translate(escaped)}"' for key, value in labels.items())
+    return f"{name}{{{said}}}" if said else name
 
 
-def label(name: str, value: str) -> str:
-    """Return a label of a sample, escaped as Prometheus asks."""
-    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-    return f'{name}="{escaped}"'
+def by_series(
+    prefix: str, samples: Mapping[str, Iterable[tuple[float | None, Mapping[str, str]]]]
+) -> Samples:
+    """Return the values that are known by metric and series; names are given without their prefix."""
+    return {
+        prefix + name: {series(prefix + name, labels): value for value, labels in values if value is not None}
+        for name, values in samples.items()
+    }
+
+
+def exposition(samples: Samples, meanings: Mapping[str, str]) -> str:
+    """Return metrics as text for Prometheus (text exposition format 0.0.4).
+
+    Args:
+        samples: a metric without any value is left out.
+        meanings: what each metric means.
+    """
+    lines: list[str] = []
+    for name, values in samples.items():
+        if values:
+            lines += [f"# HELP {name} {meanings[name]}", f"# TYPE {name} gauge"]
+        written = {one: value if isinstance(value, str) else f"{value:.12g}" for one, value in values.items()}
+        lines += [f"{one} {value}" for one, value in written.items()]
+    return "\n".join(lines) + "\n"

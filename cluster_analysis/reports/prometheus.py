@@ -1,16 +1,15 @@
 """A text file for the textfile collector of node_exporter.
 
-Format: Prometheus text exposition format 0.0.4. Metric names end in their base unit (seconds, ratio).
+Metric names end in their base unit (seconds, ratio).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import get_args
 
 from cluster_analysis.sentences.results import verdicts
 from cluster_run.findings import Finding, FindingsDocument, Severity, Verdict
-from cluster_run.metric_names import MEANINGS, PREFIX, head, label
+from cluster_run.metric_names import MEANINGS, PREFIX, by_series, exposition
 
 
 def render(document: FindingsDocument, finished_at_s: float) -> str:
@@ -37,13 +36,7 @@ def render(document: FindingsDocument, finished_at_s: float) -> str:
             (_seconds(one.cost_ms_per_step), _labels_of(one)) for one in document.findings
         ],
     }
-    lines: list[str] = []
-    for name, all_values in samples.items():
-        values = [(value, labels) for value, labels in all_values if value is not None]
-        if values:
-            lines += head(PREFIX + name, MEANINGS[PREFIX + name])
-        lines += [f"{PREFIX}{name}{_written(labels)} {value:.12g}" for value, labels in values]
-    return "\n".join(lines) + "\n"
+    return exposition(by_series(PREFIX, samples), MEANINGS)
 
 
 def _seconds(ms: float | None) -> float | None:
@@ -53,9 +46,3 @@ def _seconds(ms: float | None) -> float | None:
 def _labels_of(finding: Finding) -> dict[str, str]:
     hosts = ",".join(finding.hosts)
     return {"finding": finding.id, "kind": finding.kind, "severity": finding.severity, "hosts": hosts}
-
-
-def _written(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return f"{{{','.join(label(name, value) for name, value in labels.items())}}}"

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster_run import metric_names
 from cluster_run.errors import InputError, read_as
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FINDINGS_NAME
+from cluster_run.metric_names import MEANINGS, PREFIX, by_series, exposition, series
 
 #: Beside findings.json.
 METRICS_NAME = "metrics.prom"
@@ -20,11 +20,11 @@ MAX_METRICS_LENGTH = 1024 * 1024
 #: After this long the metrics of a job end, and the alerts on them.
 KEEP_S = 86400.0
 
-_FAILED = f"{metric_names.PREFIX}failed"
-_EXPIRES = f"{metric_names.PREFIX}expires_timestamp_seconds"
-_FINISHED = f"{metric_names.PREFIX}finished_timestamp_seconds"
+_FAILED = f"{PREFIX}failed"
+_EXPIRES = f"{PREFIX}expires_timestamp_seconds"
+_FINISHED = f"{PREFIX}finished_timestamp_seconds"
 _MEANINGS: Mapping[str, str] = {
-    **metric_names.MEANINGS,
+    **MEANINGS,
     _FAILED: "1 where the job could not be collected or analysed.",
     _EXPIRES: "When these metrics end, because the job is long gone.",
 }
@@ -70,27 +70,19 @@ def labelled(text: str, job: str, expires_s: float) -> str:
     """
     if len(text) > MAX_METRICS_LENGTH:
         raise InputError(f"the metrics of job {job} are too long to be ours")
-    label = metric_names.label("job_id", job)
-    samples: dict[str, dict[str, str]] = {}
+    samples: dict[str, dict[str, float | str]] = {}
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     if not any(line.startswith(_FAILED) for line in lines):
         lines.append(f"{_FAILED} 0")
     for line in [*lines, f"{_EXPIRES} {expires_s:.12g}"]:
         match = _SAMPLE.fullmatch(line)
         name, labels, value = match.groups() if match else ("", "", "")
-        series = f"{name}{{{label}{',' + labels if labels else ''}}}"
-        if name not in _MEANINGS or "job_id=" in (labels or "") or series in samples.get(name, {}):
+        one = series(name, {"job_id": job})
+        one = f"{one[:-1]},{labels}}}" if labels else one
+        if name not in _MEANINGS or "job_id=" in (labels or "") or one in samples.get(name, {}):
             raise InputError(f"the metrics of job {job} hold a line that is none: {line[:80]!r}")
-        samples.setdefault(name, {})[series] = value
-    return _text(samples)
-
-
-def _text(samples: Mapping[str, Mapping[str, str]], meanings: Mapping[str, str] = _MEANINGS) -> str:
-    lines: list[str] = []
-    for name, series in samples.items():
-        lines += metric_names.head(name, meanings[name])
-        lines += [f"{one} {value}" for one, value in series.items()]
-    return "\n".join(lines) + "\n"
+        samples.setdefault(name, {})[one] = value
+    return exposition(samples, _MEANINGS)
 
 
 def safe_name(text: str) -> str:
@@ -104,9 +96,7 @@ def place_metrics(text: str, job: str, directory: Path, keep_s: float = KEEP_S) 
     Raises:
         InputError: the directory is missing or cannot be written, or the metrics are not ours.
     """
-    _write(
-        directory / f"{metric_names.PREFIX}{safe_name(job)}.prom", labelled(text, job, time.time() + keep_s)
-    )
+    _write(directory / f"{PREFIX}{safe_name(job)}.prom", labelled(text, job, time.time() + keep_s))
 
 
 def place_drain_metrics(requests: Mapping[str, int], directory: Path) -> None:
@@ -115,21 +105,20 @@ def place_drain_metrics(requests: Mapping[str, int], directory: Path) -> None:
     Raises:
         InputError: the directory is missing or cannot be written.
     """
-    n_requests, looked = "cluster_hook_requests", "cluster_hook_drain_looked_timestamp_seconds"
     meanings = {
-        n_requests: "Requests in each area of the drain's spool.",
-        looked: "When a drain last looked for requests.",
+        "cluster_hook_requests": "Requests in each area of the drain's spool.",
+        "cluster_hook_drain_looked_timestamp_seconds": "When a drain last looked for requests.",
     }
-    samples = {
-        n_requests: {f'{n_requests}{{area="{area}"}}': str(n) for area, n in requests.items()},
-        looked: {looked: f"{time.time():.12g}"},
-    }
-    _write(directory / _DRAIN_FILE, _text(samples, meanings))
+    in_areas = [(n, {"area": area}) for area, n in requests.items()]
+    samples = by_series(
+        "cluster_hook_", {"requests": in_areas, "drain_looked_timestamp_seconds": [(time.time(), {})]}
+    )
+    _write(directory / _DRAIN_FILE, exposition(samples, meanings))
 
 
 def prune_metrics(directory: Path) -> None:
     """Remove the metrics of jobs that have expired. Files of others are left alone."""
-    for path in directory.glob(f"{metric_names.PREFIX}*.prom"):
+    for path in directory.glob(f"{PREFIX}*.prom"):
         with contextlib.suppress(OSError, ValueError):
             expires = _EXPIRES_AT.search(path.read_text())
             if expires is not None and float(expires.group(1)) < time.time():

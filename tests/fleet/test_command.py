@@ -112,7 +112,7 @@ def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_pat
     assert "Next maintenance" in html
     assert "slow since its first job, " in html
     assert "http" not in html.replace("http://www.w3.org", "")
-    assert 'metric="compute", state="slow"} 0.0' in metrics.read_text()
+    assert 'metric="compute",state="slow"} 0.0' in metrics.read_text()
 
 
 def test_old_runs_are_forgotten_by_their_date(

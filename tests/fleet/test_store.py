@@ -160,7 +160,7 @@ def test_what_a_unit_cost_is_one_metric_however_many_say_that_it_is_slow(tmp_pat
     assert len(series) == len(set(series))
     assert sum("slow_ratio{" in line for line in series) == 2
     assert [line for line in lines if "lost_device_hours{" in line] == [
-        'cluster_fleet_lost_device_hours{key="vdie:5", unit="device 1 of node001", host="node001"} 120'
+        'cluster_fleet_lost_device_hours{key="vdie:5",unit="device 1 of node001",host="node001"} 120'
     ]
 
 
