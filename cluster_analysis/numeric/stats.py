@@ -129,8 +129,8 @@ def mean_lead(values: FloatArray) -> FloatArray:
 
 
 def most_beyond_others(values: FloatArray) -> float:
-    """By how much the largest value (N,) exceeds the middle one of the others; 0 of one alone."""
-    return float(values.max() - median(np.delete(values, values.argmax()))) if len(values) > 1 else 0.0
+    """By how much the largest value (N,) exceeds the middle one of the others; infinite of one alone."""
+    return float(values.max() - median(np.delete(values, values.argmax()))) if len(values) > 1 else np.inf
 
 
 def beyond_chance(seen: float, chance: float) -> float:

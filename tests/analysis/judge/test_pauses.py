@@ -168,6 +168,14 @@ def test_pauses_of_many_ranks_each_at_its_own_time_are_summed_and_are_the_jobs(p
     assert not any(one.is_alarm for one in found.findings)
 
 
+def test_pauses_of_many_ranks_of_the_only_host_leave_a_question() -> None:
+    free, preparing = idle(8), idle(8, usual_us=2e3)
+    free[np.arange(8) * 2, np.arange(8)] += 90e3
+    where = on_hosts(N_RANKS, N_RANKS)
+    found = detect(evidence_of_idle(peers_agree(N_RANKS, 8, share=0.5), free, preparing, where), where)
+    assert "costly_unexplained" in [one.kind for one in found.notes]
+
+
 def test_pauses_of_which_one_host_has_most_leave_a_question() -> None:
     free, preparing = idle(8), idle(8, usual_us=2e3)
     free[[0, 1], [1, 4]] += [120e3, 250e3]
