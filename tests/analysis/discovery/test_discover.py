@@ -164,7 +164,7 @@ def test_the_r1_files_that_mindspore_2_2_writes_beside_its_captures_are_not_read
         write_capture(tmp_path / "profiler", rank, f"rank-{rank}_20250109123456_ascend_ms", has_info=False)
     capture = discover(tmp_path)
     assert [source.kind for source in capture.sources] == ["ascend_ms/text", "ascend_ms/text"]
-    assert notes_of(capture) == ("2 mindspore_r1 captures beside richer ones are not read",)
+    assert notes_of(capture) == ("2 mindspore_r1 captures are not read: the same run has richer ones",)
     assert capture.problems == ()
 
 
