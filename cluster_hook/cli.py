@@ -30,12 +30,14 @@ def main(argv: Sequence[str]) -> int:
 
 def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Take off what follows `--` for slurm-submit: arguments of the job's script, which argparse would mix
-    with those of sbatch.
+    with those of sbatch. With `--wrap` there is no script, and sbatch gets all from there on.
     """
-    split = list(argv).index("--") if "--" in argv else 0
+    split = list(argv).index("--") if "--" in argv else len(argv)
     if "slurm-submit" not in argv[:split]:
         return argv, ()
-    return argv[:split], argv[split + 1 :]
+    wraps = (at for at, one in enumerate(argv[:split]) if one.partition("=")[0] == "--wrap")
+    wrap = next(wraps, split)
+    return [*argv[:wrap], *([""] if wrap < split else []), *argv[wrap:split]], argv[split + 1 :]
 
 
 def build_parser() -> argparse.ArgumentParser:

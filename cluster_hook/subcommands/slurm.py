@@ -40,7 +40,7 @@ def add_slurm_submit(commands: Commands) -> None:
         help="submit a job, and the post-job that collects and analyses when it ended",
         description="Submits a job as sbatch does, and a post-job that runs when it ended, however it ended. "
         "Options of cluster-hook come before the script, options of sbatch after it, arguments of the script "
-        "after --.",
+        "after --. In place of a script --wrap COMMAND is taken.",
     )
     _add_profile_dir(parser)
     parser.add_argument(
@@ -86,7 +86,7 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     if arguments.post_arg or arguments.post_nodes > 1:
         check_submission([*arguments.post_arg, f"--nodes={arguments.post_nodes}"])
     submission = submit_with_post_job(
-        [*arguments.sbatch, arguments.script, *arguments.script_arguments],
+        [*arguments.sbatch, *filter(None, [arguments.script]), *arguments.script_arguments],
         [f"--nodes={arguments.post_nodes}", *arguments.post_arg],
         [*forwarded_work_arguments(arguments), *forwarded_tell_arguments(arguments)],
         arguments.profile_dir,

@@ -135,3 +135,12 @@ def test_nothing_is_cut_or_covered_whatever_the_page_and_the_screen(viewer, shap
     assert page.evaluate(MISPLACED) == []
     if language.startswith("zh"):
         assert page.evaluate(ENGLISH) == []
+
+
+@pytest.mark.parametrize(("language", "label"), [("en-GB", "verdict"), ("zh-CN", "结论")])
+def test_on_a_phone_runs_are_cards_that_say_what_their_numbers_are(viewer, language, label):
+    page = viewer.open(rendered("several-runs"), width=390, locale=language)
+    width = page.locator("#list .table").evaluate("(one) => one.scrollWidth - one.clientWidth")
+    before = page.locator("#list tbody td:nth-child(6)").first
+    assert width <= 0
+    assert before.evaluate("(one) => getComputedStyle(one, '::before').content") == f'"{label}"'

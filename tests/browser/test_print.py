@@ -38,6 +38,18 @@ PAGES = {
 }
 
 
+def test_charts_are_drawn_before_the_listeners_of_printing_return(viewer):
+    # Firefox prints what stands there then.
+    page = viewer.open(PAGES["32-ranks"]())
+    legends = page.evaluate("""() => {
+      dispatchEvent(new Event("beforeprint"));
+      return [...document.querySelectorAll(".u-legend")].map((one) => one.textContent);
+    }""")
+
+    assert legends
+    assert [one for one in legends if "ms" not in one] == []
+
+
 @pytest.mark.parametrize(
     ("name", "language"),
     [("32-ranks", "en-GB"), ("120-ranks", "zh-CN"), ("several-runs", "zh-CN"), ("several-runs", "en-GB")],

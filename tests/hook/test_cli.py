@@ -30,6 +30,8 @@ REPOSITORY = Path(__file__).parents[2]
         (["t.sh", "--", "a", "--b"], ["t.sh", "a", "--b"]),
         (["t.sh", "-N2", "--", "a", "--", "b"], ["-N2", "t.sh", "a", "--", "b"]),
         (["--profile-dir", "p", "t.sh", "-N2"], ["-N2", "t.sh"]),
+        (["--profile-dir", "p", "--wrap", "a -b", "-N2"], ["--wrap", "a -b", "-N2"]),
+        (["--wrap=a --what columns"], ["--wrap=a --what columns"]),
         (["t.sh", "--deadline", "2020-01-01"], ["--deadline", "2020-01-01", "t.sh"]),
     ],
 )

@@ -121,7 +121,7 @@ function stepChart(holder, data, name, bin = -1) {
   const written = (plot, _, series, index) => formatMs(at(plot, series, index));
   const band = (plot, _, series, index) => `${formatMs(at(plot, series, index))} – ${formatMs(at(plot, series + 1, index))}`;
   holder.replaceChildren();
-  return new uPlot({
+  const plot = new uPlot({
     width: Math.max(280, Math.min(640, holder.clientWidth || 480)), height: 188,
     scales: { x: { time: false } },
     hooks: { draw: [(plot) => markStep(plot, bin)] },
@@ -138,6 +138,8 @@ function stepChart(holder, data, name, bin = -1) {
       { label: "", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
     ].slice(0, data.length),
   }, data, holder);
+  plot.batch(() => {});  // Drawn now: Firefox prints what stands there when its listeners return.
+  return plot;
 }
 
 function markStep(plot, bin) {
