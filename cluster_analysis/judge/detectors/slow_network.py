@@ -6,7 +6,8 @@ A single operator that lasts many times as long as similar ones is an event: aft
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,6 +32,8 @@ from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
 from cluster_run.kinds import FaultKind
 
+#: The most that any part may save in each step (S,), worked out once it is asked for.
+Bound = Callable[[], FloatArray]
 #: Kind of a part, and its facts: with observed links, and with operators only.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "link": ("slow_link", "link_both_ways", "operators_between_two"),
@@ -61,7 +64,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    most_us = _most_us(case, np.where(units.slow, np.exp(-units.level), 1.0))
+    most_us = cache(lambda: _most_us(case, np.where(units.slow, np.exp(-units.level), 1.0)))
     slow: list[Suspect] = []
     for part in cover(units, host_of):
         slow += _lasting(case, units, _narrowed(case, seen, part), most_us)
@@ -71,7 +74,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         left = np.where(then.slow, np.fmin(left, np.exp(-then.level)), left)
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
-    most_us = _most_us(case, left)
+    most_us = cache(lambda: _most_us(case, left))
     for some in by_steps.values():
         slow += _of_steps(case, some, most_us)
     yield from (*slow, *_events(case, slow))
@@ -87,17 +90,17 @@ def _most_us(case: Case, left: FloatArray) -> FloatArray:
     return np.asarray(graph.saved_us(rest).max(axis=0))
 
 
-def _lasting(case: Case, units: Units, part: Part, most_us: FloatArray) -> Iterator[Suspect]:
+def _lasting(case: Case, units: Units, part: Part, most_us: Bound) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in all steps; what may be chance only if it may cost enough."""
     p_value = len(units.members) * float(np.prod(units.chance[[*part.explained]]))
     least_us = WARNING_COST_SHARE * case.view.mean_step_us * (p_value > case.limits.listed_p_value)
-    if most_us.mean() >= least_us:
+    if most_us().mean() >= least_us:
         suspect = _suspect(case, [units], part, p_value)
         if suspect.most_us(case.view.graph) >= least_us:
             yield suspect
 
 
-def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: FloatArray) -> Iterator[Suspect]:
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Bound) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
     n_steps, limits = len(case.view.steps), case.limits
     steps, units, parts = zip(*some, strict=True)
@@ -109,11 +112,11 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Floa
     p_value = math.exp(min(0.0, math.log(n_places) + log_chance.sum()))
     least = WARNING_COST_SHARE if p_value <= limits.listed_p_value else limits.open_cost_share
     least_us = least * case.view.mean_step_us
-    if most_us[[*steps]].sum() < least_us * n_steps:
-        return
     # One operator of a link in each step, over twice as long, is an event of its own.
     is_single = (np.sum([one.n[own] for one in units], axis=0) <= len(steps)).all()
     if part.name == "link" and is_single and (_level(units, own) > np.log(TWICE)).all():
+        return
+    if most_us()[[*steps]].sum() < least_us * n_steps:
         return
     suspect = _suspect(case, units, part, p_value, steps)
     if suspect.most_us(case.view.graph) >= least_us:
