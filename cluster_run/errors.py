@@ -43,7 +43,7 @@ _PRECEDENCE = (
 
 def worst(*codes: ExitCode) -> ExitCode:
     """Return the code to exit with when all of `codes` hold; DONE for none."""
-    return next((code for code in _PRECEDENCE if code in codes), ExitCode.DONE)
+    return min(codes, key=_PRECEDENCE.index, default=ExitCode.DONE)
 
 
 class ClusterError(Exception):

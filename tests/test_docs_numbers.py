@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from cluster_act.ways import process
@@ -15,17 +16,19 @@ from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BY
 from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import judging
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_collect.selection.options import KINDS
 from cluster_collect.spec import CollectOptions
 from cluster_collect.store import incoming
 from cluster_collect.transfer import rounds
 from cluster_collect.transfer.ways import intake
-from cluster_fleet.judging import probes
+from cluster_fleet.judging import judge, probes
 from cluster_hook import job
 from cluster_hook.telling import outcome, teller, webhook
 from cluster_live import watch
 from cluster_live.options import WayName
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
 from tests.test_docs_decisions import WORDS, percent
+from tools.bundle import PYTHONS
 
 ROOT = Path(__file__).parents[1]
 LIMITS, COLLECTING = Thresholds(), CollectOptions()
@@ -89,6 +92,20 @@ TOLD = {
         for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
     },
     "docs/live.md": [f"stays within {percent(watch.MOST_SHARE)} of the time"],
+    "docs/fleet.md": [
+        f"from {percent(judge.EFFECTS['compute'].middle)} on",
+        f"(links from {np.expm1(judge.EFFECTS['link'].middle):.0%}".replace("%", " %"),
+    ],
+    **{
+        page: [f"{PYTHONS[0]} {to} {PYTHONS[-1]}"]
+        for page, to in (
+            ("README.md", "to"),
+            ("README.zh.md", "至"),
+            ("Makefile", "to"),
+            ("docs/collecting.md", "to"),
+        )
+    },
+    "pyproject.toml": [f"Programming Language :: Python :: {one}" for one in PYTHONS],
     "docs/act.md": [f"For {IN_THE_LAST[0]} a device"],
     "cluster_analysis/sentences/findings.json": [
         f"within the last {IN_THE_LAST[1]} found",
@@ -99,6 +116,7 @@ TOLD = {
 NAMED = [
     (job._COMMENT_KEYS, "docs/hooks.md", "docs/zh/hooks.md"),
     (job.VIAS, "docs/hooks.md"),
+    (KINDS, "docs/collecting.md", "docs/zh/collecting.md"),
     (teller.TELL_WHEN, "docs/hooks.md", "docs/zh/hooks.md"),
     (webhook.FORMATS, "docs/hooks.md", "docs/zh/hooks.md"),
     (get_args(outcome.OutcomeState), "docs/hooks.md", "docs/zh/hooks.md"),
