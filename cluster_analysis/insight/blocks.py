@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.insight.naming import rank_set, step_key
-from cluster_analysis.numeric.arrays import codes
+from cluster_analysis.numeric.arrays import IntArray, codes
 from cluster_run.ids import Rank
 
 
@@ -42,7 +41,7 @@ class RankSets:
             yield b"}"
         yield b"}\n" if last_set is None else b"}}\n"
 
-    def numbers_of(self, groups: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    def numbers_of(self, groups: Sequence[str | None]) -> IntArray:
         """Return the number of each group's set; -1 for a group that nothing mentions."""
         return np.array([self._number_of_group.get(group or "", -1) for group in groups], np.int64)
 
@@ -71,9 +70,7 @@ class Blocks:
         return self._spans.get((number, step), (0, 0))
 
 
-def spans_of(
-    number: npt.NDArray[np.int64], step: npt.NDArray[np.int64]
-) -> dict[tuple[int, int], tuple[int, int]]:
+def spans_of(number: IntArray, step: IntArray) -> dict[tuple[int, int], tuple[int, int]]:
     """Return first and last row (exclusive) of each set and step in sorted columns; set -1 is none."""
     if not len(number):
         return {}

@@ -24,6 +24,7 @@ from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_pieces
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key
 from cluster_analysis.insight.totals import distributions_of, total_texts
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.sources import names
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank
@@ -146,9 +147,7 @@ class _Operators:
         return b"".join([*chain.from_iterable(zip(labels, contents, strict=True)), b"}"])
 
 
-def _output_places(
-    keys: pa.Array, code: npt.NDArray[np.int32], position: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
+def _output_places(keys: pa.Array, code: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> IntArray:
     """Return the place of each distinct key in the output: where the first rank that has it has it."""
     earliest = np.full(len(keys), np.iinfo(np.int32).max, np.int32)
     np.minimum.at(earliest, code, position)

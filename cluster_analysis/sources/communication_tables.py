@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct, field
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.names import is_group
@@ -81,11 +82,11 @@ class PacketEntries(Struct, frozen=True):
     """
 
     ranks: npt.NDArray[np.int32]
-    steps: npt.NDArray[np.int64]
+    steps: IntArray
     groups: pa.DictionaryArray
-    transports: npt.NDArray[np.integer]
+    transports: IntArray
     sizes: pa.DictionaryArray
-    figures: npt.NDArray[np.float64]
+    figures: FloatArray
 
 
 def packet_sums(entries: PacketEntries, remark: Remark) -> pa.Table:
@@ -129,14 +130,14 @@ def packet_sums(entries: PacketEntries, remark: Remark) -> pa.Table:
     return pa.table(columns, schema=schema.PACKETS)
 
 
-def _groups(groups: pa.DictionaryArray) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _groups(groups: pa.DictionaryArray) -> tuple[list[str], IntArray]:
     """Return the names of all groups, sorted, and the place of each entry's group among them."""
     known = groups.dictionary.to_pylist()
     order = sorted(range(len(known)), key=known.__getitem__)
     return [known[at] for at in order], np.argsort(order)[groups.indices.to_numpy()]
 
 
-def _sizes(encoded: pa.DictionaryArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _sizes(encoded: pa.DictionaryArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct sizes, sorted, NaN last for what is no number, and each text's place among them."""
     # One number can be written in two ways.
     numeric, _ = numbers.to_float64(encoded.dictionary)

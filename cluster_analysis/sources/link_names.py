@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.sources import names
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
@@ -25,7 +26,6 @@ from cluster_analysis.tables import schema
 OPERATOR_VARIANT = "op"
 _SAMPLE = re.compile(r"(.+)-(top\d+|middle|bottom\d+|total)\Z")
 _T = TypeVar("_T", bound=Hashable)
-_IntArray = npt.NDArray[np.integer]
 #: Group, operation, variant and operator name of each entry.
 Described = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
 
@@ -41,10 +41,10 @@ class LinkNames(Struct, frozen=True):
         known_operators: names of operators.
     """
 
-    keys: _IntArray
+    keys: IntArray
     known_keys: Sequence[str]
-    files: _IntArray
-    operators: _IntArray
+    files: IntArray
+    operators: IntArray
     known_operators: pa.Array
 
     def described(self) -> Described:
@@ -72,7 +72,7 @@ class LinkNames(Struct, frozen=True):
         )
 
     def _agreed(
-        self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]
+        self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: BoolArray
     ) -> npt.NDArray[np.int32]:
         """Return the operation that named entries of its file, group and kind agree on, else its own."""
         n_together, together = keys.by_group_and_kind()
@@ -113,7 +113,7 @@ def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:
     return np.fromiter(map(code_of.__getitem__, values), np.int32, len(values)), known
 
 
-def _taken(codes: _IntArray, values: Sequence[str]) -> pa.DictionaryArray:
+def _taken(codes: IntArray, values: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
@@ -147,7 +147,7 @@ class _Keys(Struct, frozen=True):
         """Give each base and its kind."""
         return ((base, kind) for base, (kind, _) in zip(self.bases, self.samples, strict=True))
 
-    def by_group_and_kind(self) -> tuple[int, npt.NDArray[np.int64]]:
+    def by_group_and_kind(self) -> tuple[int, IntArray]:
         """Return how many groups and kinds go together, and the number of those of each key."""
         kind_codes, kinds = _coded([kind for kind, _ in self.samples])
         codes = self.group_codes.astype(np.int64) * len(kinds) + kind_codes[self.base_codes]

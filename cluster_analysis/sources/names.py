@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import NO_GROUP
 from cluster_analysis.tables.operations import MESSAGES, OPERATIONS, SYNONYMS
 
 #: Which of its file's distinct texts each row has, and these texts, None for a missing one.
-Coded = tuple[npt.NDArray[np.integer], Sequence[str | None]]
+Coded = tuple[IntArray, Sequence[str | None]]
 #: How PyTorch names the time in which the loop waits for its next batch.
 DATA_LOADER = "enumerate(DataLoader)"
 

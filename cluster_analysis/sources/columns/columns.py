@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.names import coded_rows
 from cluster_reduce.form import Sink, UnfitError
@@ -23,15 +23,15 @@ class Columns:
         """Return whether there is such a column."""
         raise NotImplementedError
 
-    def ints(self, name: str) -> npt.NDArray[np.int64]:
+    def ints(self, name: str) -> IntArray:
         """Return whole numbers, or points in time in ns."""
         raise NotImplementedError
 
-    def floats(self, name: str) -> npt.NDArray[np.float64]:
+    def floats(self, name: str) -> FloatArray:
         """Return numbers, NaN for a missing one."""
         raise NotImplementedError
 
-    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+    def coded(self, name: str) -> tuple[IntArray, list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
         raise NotImplementedError
 
@@ -84,15 +84,15 @@ class GivenColumns(Columns):
         """Return whether there is such a column."""
         return name in self._values
 
-    def ints(self, name: str) -> npt.NDArray[np.int64]:
+    def ints(self, name: str) -> IntArray:
         """Return whole numbers, or points in time in ns."""
         return np.array(self._values[name], np.int64)
 
-    def floats(self, name: str) -> npt.NDArray[np.float64]:
+    def floats(self, name: str) -> FloatArray:
         """Return numbers, NaN for a missing one."""
         return np.array(self._values[name], np.float64)
 
-    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+    def coded(self, name: str) -> tuple[IntArray, list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
         known: dict[str | None, int] = {}
         places = [known.setdefault(text, len(known)) for text in self._values[name]]
@@ -103,7 +103,7 @@ class GivenColumns(Columns):
         return pa.array([text or "" for text in self._values[name]], pa.string())
 
 
-def are_places(rows: npt.NDArray[np.int64], n: int) -> bool:
+def are_places(rows: IntArray, n: int) -> bool:
     """Return whether all these are numbers from 0 to n - 1."""
     return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < n
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.errors import as_bad_file
 from cluster_reduce.form import MOST_NUMBERS, SCHEMA
@@ -94,29 +95,29 @@ class ColumnsFile(Columns):
         self._columns = {column.name: column for column in head.columns}
         _require_bounds(head, len(self._columns), len(content))
         self._planes = _planes(head, memoryview(content)[begin:])
-        self._ints: dict[str, npt.NDArray[np.int64]] = {}
+        self._ints: dict[str, IntArray] = {}
 
     def has(self, name: str) -> bool:
         """Return whether there is such a column."""
         return name in self._columns
 
-    def ints(self, name: str) -> npt.NDArray[np.int64]:
+    def ints(self, name: str) -> IntArray:
         """Return whole numbers, or points in time in ns."""
         if name not in self._ints:
             self._ints[name] = self._whole(self._column(name, "ints"))
         return self._ints[name]
 
-    def floats(self, name: str) -> npt.NDArray[np.float64]:
+    def floats(self, name: str) -> FloatArray:
         """Return numbers, NaN for a missing one."""
         column = self._column(name, "decimals", "doubles")
         if column.form == "doubles":
             return self._doubles(column)
         if not 0 <= column.n_decimals <= _MAX_DECIMALS:
             raise damaged(f"column {name!r}")
-        numbers: npt.NDArray[np.float64] = self._whole(column) / np.float64(10**column.n_decimals)
+        numbers: FloatArray = self._whole(column) / np.float64(10**column.n_decimals)
         return numbers
 
-    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+    def coded(self, name: str) -> tuple[IntArray, list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
         return self._places(name), self._distinct(name)
 
@@ -159,13 +160,13 @@ class ColumnsFile(Columns):
             raise damaged(f"column {name!r}")
         return texts
 
-    def _places(self, name: str) -> npt.NDArray[np.int64]:
+    def _places(self, name: str) -> IntArray:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))
         if not are_places(places, n_texts):
             raise damaged(f"column {name!r}")
         return places
 
-    def _whole(self, column: Column) -> npt.NDArray[np.int64]:
+    def _whole(self, column: Column) -> IntArray:
         values = _unfolded(self._planes[column.name], column.n)
         if column.is_delta:
             values = values.cumsum()
@@ -174,7 +175,7 @@ class ColumnsFile(Columns):
         # Wraps where the file lies; it never raises.
         return values + np.int64(column.begin) if column.begin else values
 
-    def _doubles(self, column: Column) -> npt.NDArray[np.float64]:
+    def _doubles(self, column: Column) -> FloatArray:
         planes = self._planes[column.name]
         if len(planes) != N_BYTES:
             raise damaged(f"column {column.name[:40]!r}")
@@ -220,7 +221,7 @@ def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:
     return planes
 
 
-def _unfolded(planes: list[memoryview], n: int) -> npt.NDArray[np.int64]:
+def _unfolded(planes: list[memoryview], n: int) -> IntArray:
     """Return whole numbers (n,) of the bytes that they were written as."""
     if not n:
         return _NOTHING

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.communication_tables import CommunicationTables
@@ -29,9 +29,7 @@ from cluster_analysis.tables.schema import TRANSPORTS
 from cluster_reduce.form import SUMMED
 
 _N = len(TRANSPORTS)
-_FloatArray = npt.NDArray[np.float64]
-_IntArray = npt.NDArray[np.int64]
-_Rows = TypeVar("_Rows", pa.Array, npt.NDArray[np.int64], npt.NDArray[np.float64])
+_Rows = TypeVar("_Rows", pa.Array, IntArray, FloatArray)
 
 
 class Levels:
@@ -62,7 +60,7 @@ class Levels:
             raise damaged("columns of different lengths")
         return values
 
-    def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
+    def are_places(self, rows: IntArray) -> bool:
         """Return whether all these are numbers of rows."""
         return are_places(rows, self.n_rows)
 
@@ -152,7 +150,7 @@ def _spans(file: Columns, rank: int, n_skipped: int) -> pa.Table:
     )
 
 
-def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
+def _figures_of(file: Columns, levels: Levels) -> FloatArray:
     """Return elapsed time in µs, then bytes of each transport, then its µs (1 + 2 × transports, N).
 
     A transport that is not listed carried nothing.
@@ -171,7 +169,7 @@ def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
     return values
 
 
-def _payloads_of(file: Columns, levels: Levels, hccs_bytes: _FloatArray) -> _FloatArray:
+def _payloads_of(file: Columns, levels: Levels, hccs_bytes: FloatArray) -> FloatArray:
     """Return the bytes of operators whose links have no entry of their own, NaN for all others."""
     payloads = np.full(levels.n_rows, np.nan)
     if file.has("nameless"):
@@ -197,12 +195,12 @@ def _packets(file: Columns, rank: int) -> pa.Table:
     return schema.rows(schema.PACKETS, rank, **columns)
 
 
-def _scaled(values: _FloatArray, factor: float) -> _FloatArray:
+def _scaled(values: FloatArray, factor: float) -> FloatArray:
     with np.errstate(over="ignore"):
         return values * factor
 
 
-def _figures(values: _FloatArray) -> pa.Array:
+def _figures(values: FloatArray) -> pa.Array:
     """Return figures; NaN, and what no float64 holds, becomes null."""
     is_number = np.isfinite(values)
     return pa.array(values) if is_number.all() else pa.array(values, mask=~is_number)
@@ -241,7 +239,7 @@ def _described(keys: pa.Array, operators: pa.Array) -> Described:
     return LinkNames(keys.indices.to_numpy(), keys.dictionary.to_pylist(), owners, given, texts).described()
 
 
-def _local_ranks(values: npt.NDArray[np.int64]) -> pa.Array:
+def _local_ranks(values: IntArray) -> pa.Array:
     local = values.astype(np.int32)
     if (local != values).any():
         raise damaged("ranks")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
 from cluster_analysis.sources.link_names import LinkNames, links_table
@@ -155,7 +156,7 @@ def _spans(given: Mapping[str, Any], rows: _Rows) -> pa.Table:
 
 def _operations(
     op_names: pa.Array, stems: npt.NDArray[np.int32], stem_names: list[str]
-) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+) -> tuple[pa.Array, BoolArray]:
     """Return the operations (dictionary), and which are point to point; `stems` say which stem a name has."""
     values = [names.operation(stem) for stem in stem_names]
     if "unknown" in values:

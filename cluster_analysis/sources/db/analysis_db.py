@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.bandwidth_db import StepOf, read_carried, read_packets
-from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
@@ -52,7 +52,7 @@ class _Operators(Struct, frozen=True):
     """
 
     texts: Mapping[str, pa.DictionaryArray]
-    numbers: Mapping[str, Numbers]
+    numbers: Mapping[str, FloatArray]
 
 
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
 from cluster_analysis.sources.db import cells
@@ -41,7 +41,7 @@ BandwidthRow = tuple[int, str, str, str, float, float, float, float, float, int,
 
 def read_carried(
     database: Database, keys: dict[str, pa.DictionaryArray], n: int, remark: Remark
-) -> dict[str, cells.Numbers]:
+) -> dict[str, FloatArray]:
     """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty without the table.
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
@@ -142,7 +142,7 @@ def read_packets(
     return packet_sums(entries, remark)
 
 
-def _places(database: Database, keys: Mapping[str, pa.DictionaryArray]) -> npt.NDArray[np.int64]:
+def _places(database: Database, keys: Mapping[str, pa.DictionaryArray]) -> IntArray:
     """Return which of TRANSPORTS each row is of; -1 for none, as for a sum of others."""
     known = {name: at for at, name in enumerate(TRANSPORTS)}
     places = np.array(cells.each(keys["transport_type"], lambda one: known.get(one, -1)), np.int64)

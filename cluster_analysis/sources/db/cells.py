@@ -1,6 +1,6 @@
 """Columns of a database, each read as what it is meant to hold: SQLite puts any type into any cell.
 
-Numbers are float64 (N,): NaN for an empty cell, and infinite for what is no number: that is counted, and
+FloatArray are float64 (N,): NaN for an empty cell, and infinite for what is no number: that is counted, and
 never taken for 0. Texts are a dictionary, in the order in which they come first; null for an empty cell.
 """
 
@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.names import coded_rows
 
 _T = TypeVar("_T")
-Numbers = npt.NDArray[np.float64]
 
 
 class Column(Generic[_T]):
@@ -35,7 +34,7 @@ class Column(Generic[_T]):
         raise NotImplementedError
 
 
-class NumberColumn(Column[Numbers]):
+class NumberColumn(Column[FloatArray]):
     """A column of numbers."""
 
     def __init__(self) -> None:
@@ -48,7 +47,7 @@ class NumberColumn(Column[Numbers]):
         except TypeError:
             self._values.extend(map(as_number, cells))
 
-    def whole(self) -> Numbers:
+    def whole(self) -> FloatArray:
         """Return all of them."""
         return np.array(self._values)
 
@@ -78,7 +77,7 @@ def as_number(cell: object) -> float:
     return float(cell) if isinstance(cell, (int, float)) else np.inf
 
 
-def floats(values: Numbers, remark: Remark, *, are_needed: bool = False) -> pa.Array:
+def floats(values: FloatArray, remark: Remark, *, are_needed: bool = False) -> pa.Array:
     """Return numbers with null for what is none, which is counted; so are empty cells if needed."""
     is_missing = ~np.isfinite(values)
     n_bad = int(np.count_nonzero(is_missing if are_needed else np.isinf(values)))

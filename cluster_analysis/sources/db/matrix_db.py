@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.analysis_db import is_p2p, steps_by_start
 from cluster_analysis.sources.db.bandwidth_db import in_their_steps
-from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.sqlite import StepTime, open_database
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT, LinkNames, links_table
@@ -51,7 +50,7 @@ def read_db_matrix(
 
 
 def _table(
-    texts: Mapping[str, pa.DictionaryArray], figures: Mapping[str, Numbers], rank: int, remark: Remark
+    texts: Mapping[str, pa.DictionaryArray], figures: Mapping[str, FloatArray], rank: int, remark: Remark
 ) -> pa.Table:
     n = len(texts["hccl_op_name"])
     if not n:
@@ -80,9 +79,7 @@ def _table(
     return measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
 
 
-def _keys(
-    op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray
-) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _keys(op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray) -> tuple[IntArray, list[str]]:
     """Return which of the few `name@group` each link has, and these."""
     both = [cells.filled(one, "None") for one in (op_keys, group_keys)]
     operators, groups = (one.indices.to_numpy().astype(np.int64) for one in both)
@@ -96,9 +93,6 @@ def _keys(
 _KEYS = ("step", "group", "is_p2p", "op_type", "src_local", "dst_local", "transport")
 #: Files state decimals; a sum of floats is brought back to them.
 _DECIMALS = 9
-
-_Ints = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
 
 
 def sampled_links(links: pa.Table) -> pa.Table:
@@ -132,7 +126,7 @@ def sampled_links(links: pa.Table) -> pa.Table:
     return schema.one_behind_the_other([rest, *samples, totals])
 
 
-def _link_numbers(operators: pa.Table) -> _Ints:
+def _link_numbers(operators: pa.Table) -> IntArray:
     """Return for each row which kind of operator on which link it is, as a number."""
     number = np.zeros(operators.num_rows, dtype=np.int64)
     for name in _KEYS:
@@ -143,7 +137,7 @@ def _link_numbers(operators: pa.Table) -> _Ints:
     return number
 
 
-def _draws(begin: _Ints, count: _Ints) -> Iterator[tuple[str, _Ints]]:
+def _draws(begin: IntArray, count: IntArray) -> Iterator[tuple[str, IntArray]]:
     """Yield each variant with its rows; a link's rows lie together from `begin` on, fastest first."""
     yield "top1", begin
     yield "middle", begin + count // 2
@@ -151,7 +145,7 @@ def _draws(begin: _Ints, count: _Ints) -> Iterator[tuple[str, _Ints]]:
         yield f"bottom{nth}", begin + np.maximum(count - nth, 0)
 
 
-def _sums(values: _Floats, begin: _Ints, unit: float) -> pa.Array:
+def _sums(values: FloatArray, begin: IntArray, unit: float) -> pa.Array:
     """Return the sums from each `begin` to the next, as decimals of the file's unit; NaN becomes null."""
     sums = np.round(np.add.reduceat(values, begin) / unit, _DECIMALS)
     return pa.array(sums * unit, from_pandas=True)

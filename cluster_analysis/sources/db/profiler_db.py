@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.db.tasks import (
@@ -26,7 +27,6 @@ from cluster_analysis.sources.db.tasks import (
     OPERATOR,
     TASK,
     TIMED,
-    Spans,
     is_own,
     is_timed,
     kernels,
@@ -87,7 +87,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
-def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> Spans:
+def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> IntArray:
     """Return what OVERLAP_ANALYSIS holds of a kind: unions of tasks, cut where steps begin."""
     query = f"SELECT startNs, endNs FROM {_OVERLAP} WHERE type = ? AND {is_timed(_OVERLAP)}"
     spans = np.array(database.rows(query, (kind,)), dtype=np.int64).reshape(-1, 2)
@@ -100,7 +100,7 @@ def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> 
     return spans
 
 
-def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[np.str_]]:
+def _operators(database: Database, remark: Remark) -> tuple[IntArray, npt.NDArray[np.str_]]:
     if not database.offers(remark, OPERATOR, "startNs", "endNs", "opName"):
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
     tell_untimed(database, OPERATOR, "operator", remark)
@@ -115,8 +115,8 @@ def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[n
 def _step_row(
     source: tuple[int, bool],
     step: StepTime | None,
-    compute: Spans,
-    operators: Spans,
+    compute: IntArray,
+    operators: IntArray,
     kinds: npt.NDArray[np.str_],
 ) -> dict[str, float | None] | None:
     """Return one row of STEPS; `step` None is the whole capture. None where nothing ran in it."""
@@ -151,7 +151,7 @@ def _step_row(
     }
 
 
-def _union_ns(spans: Spans) -> int:
+def _union_ns(spans: IntArray) -> int:
     """Return the length of the union of intervals."""
     spans = spans[np.argsort(spans[:, 0])]
     ends = np.maximum.accumulate(spans[:, 1])

@@ -17,9 +17,10 @@ from urllib.parse import quote
 import pyarrow as pa
 from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.columns.database import Wanted, database_of, quoted
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.cells import Column, NumberColumn, Numbers, TextColumn
+from cluster_analysis.sources.db.cells import Column, NumberColumn, TextColumn
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import tell_no_columns
 from cluster_run.errors import spoken
@@ -135,7 +136,7 @@ class Database:
         """
         return self._whole(table, columns, TextColumn)
 
-    def numbers(self, table: str, *columns: str) -> dict[str, Numbers]:
+    def numbers(self, table: str, *columns: str) -> dict[str, FloatArray]:
         """Return those columns that the table has, as numbers (N,)."""
         return self._whole(table, columns, NumberColumn)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, tell_left_out
 from cluster_reduce.sums.kernel_details import CARRIERS
 from cluster_run.facts import fact
 
 #: Begins and ends, ns (N, 2).
-Spans = npt.NDArray[np.int64]
 
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 #: Columns of TASK with which a task has its time.
@@ -92,7 +91,7 @@ def kernel_rows(database: Database, what: str) -> str:
     )
 
 
-def kernels(database: Database) -> Spans:
+def kernels(database: Database) -> IntArray:
     """Return when each kernel began and ended, ns (n, 2)."""
     rows = database.rows(kernel_rows(database, f"{TASK}.startNs, {TASK}.endNs"))
     return np.array(rows, np.int64).reshape(-1, 2)
