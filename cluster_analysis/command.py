@@ -19,7 +19,7 @@ from cluster_analysis.archives import is_archive, output_next_to, unpacked
 from cluster_analysis.discovery.discover import part_names
 from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
-from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions, FailOn, TlsFiles
+from cluster_analysis.options import AnalyseOptions, FailOn, TlsFiles, check_scheduler
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
 from cluster_analysis.pipeline import examined
 from cluster_analysis.progress import ProgressLine, progress_on
@@ -201,12 +201,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         UsageError: they contradict each other, or cannot be read.
     """
     steps, ranks = arguments.steps, arguments.ranks
-    scheduler = arguments.scheduler
-    if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):
-        raise UsageError(
-            f"unknown scheduler {scheduler!r}",
-            f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",
-        )
+    check_scheduler(arguments.scheduler)
     tls_files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
     if any(tls_files) and not all(tls_files):
         raise UsageError("--tls-ca-file, --tls-cert and --tls-key are needed together")
@@ -225,7 +220,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
             ranks=None if ranks is None else frozenset(map(Rank, parse_number_ranges(ranks))),
         ),
         part=arguments.part,
-        scheduler=scheduler,
+        scheduler=arguments.scheduler,
         n_workers=arguments.workers,
         memory_limit_bytes=parse_size(arguments.memory_limit),
         scratch=arguments.scratch,

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Selection
+from cluster_run.errors import UsageError
 from cluster_run.findings import FAILING
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
@@ -23,6 +24,18 @@ N_SLURM_JOBS = 4
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 #: Forms of the result on stdout, the default first.
 FORMATS = ("terminal", "json", "markdown")
+
+
+def check_scheduler(scheduler: str, *further: str) -> None:
+    """Refuse what neither names a scheduler nor is an address; `further` are names of the caller's own.
+
+    Raises:
+        UsageError: it is none.
+    """
+    known = (*NAMED_SCHEDULERS, *further)
+    if scheduler not in known and not scheduler.startswith(ADDRESS_PREFIXES):
+        said = f"one of {', '.join(known)}, or an address like tcp://host:8786"
+        raise UsageError(f"unknown scheduler {scheduler!r}", said)
 
 
 def add_format(parser: argparse._ActionsContainer) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_collect.arguments import parse_arguments
@@ -53,11 +53,9 @@ def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:
     if scheduler == IN_ALLOCATION:
         raise UsageError("--scheduler srun needs the nodes of a post-job", "use it with slurm-submit")
     # Late: it brings msgspec, and `--help` needs the standard library alone.
-    from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS  # noqa: PLC0415
+    from cluster_analysis.options import check_scheduler  # noqa: PLC0415
 
-    if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):
-        known = [*NAMED_SCHEDULERS, *([IN_ALLOCATION] if has_nodes else [])]
-        raise UsageError(f"unknown scheduler {scheduler!r}", _one_of(scheduler, known, ADDRESS_PREFIXES))
+    check_scheduler(scheduler, *([IN_ALLOCATION] if has_nodes else []))
 
 
 def _check_defaults(defaults: HostDefaults, file: Path) -> None:
@@ -83,9 +81,7 @@ def check_profile_dir(profile_dir: str) -> None:
     parse_request(nobody)
 
 
-def _one_of(given: str, known: Iterable[str], further: Sequence[str] = ()) -> str:
+def _one_of(given: str, known: Iterable[str]) -> str:
     names = list(known)
     nearest = difflib.get_close_matches(given, names, n=1)
-    if nearest:
-        return f"did you mean {nearest[0]}?"
-    return "one of " + ", ".join([*names, *(f"{one}…" for one in further)])
+    return f"did you mean {nearest[0]}?" if nearest else "one of " + ", ".join(names)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from cluster_analysis.engine import local
 from cluster_analysis.engine.protocol import Engine, Place
-from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions
+from cluster_analysis.options import ADDRESS_PREFIXES, AnalyseOptions, check_scheduler
 from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import RankSource
-from cluster_run.errors import UsageError
 
 #: With less than this to read, starting processes costs more than they save.
 SMALL_RUN_BYTES = 48 * 1024 * 1024
@@ -31,6 +30,7 @@ def open_engine(options: AnalyseOptions, sources: Sequence[RankSource], scratch:
         UsageError: no scheduler of that name is known.
         EngineError: a cluster cannot be reached or started, or its workers cannot do the work.
     """
+    check_scheduler(options.scheduler)
     n_workers = options.n_workers or usable_cpus()
     if options.scheduler in ("dask", "slurm") or options.scheduler.startswith(ADDRESS_PREFIXES):
         return _open_cluster(options, sources, scratch)
@@ -38,15 +38,10 @@ def open_engine(options: AnalyseOptions, sources: Sequence[RankSource], scratch:
         return local.ThreadEngine(n_workers)
     if options.scheduler == "processes":
         return local.ProcessEngine(n_workers, scratch)
-    if options.scheduler == "auto":
-        size_bytes = sum(source.size_bytes for source in sources)
-        if size_bytes < SMALL_RUN_BYTES or n_workers < 2:
-            return local.InProcessEngine()
-        return local.ProcessEngine(n_workers, scratch)
-    raise UsageError(
-        f"unknown scheduler {options.scheduler!r}",
-        f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",
-    )
+    size_bytes = sum(source.size_bytes for source in sources)
+    if size_bytes < SMALL_RUN_BYTES or n_workers < 2:
+        return local.InProcessEngine()
+    return local.ProcessEngine(n_workers, scratch)
 
 
 def _open_cluster(options: AnalyseOptions, sources: Sequence[RankSource], scratch: Path) -> Engine:

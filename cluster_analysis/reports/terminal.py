@@ -102,7 +102,8 @@ def render(
     if document.findings:
         console.print()
         console.print(_findings_table(result, console.width, language))
-        _print_next_checks(result, console, language)
+        if _news(result):
+            _print_next_checks(result, console, language)
     if baseline is not None:
         _print_changes(baseline, console, language)
     if document.verdict != "unknown":
@@ -112,9 +113,16 @@ def render(
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def _news(result: AnalysisResult) -> list[Finding]:
+    """Return the findings that take a row; one that costs nothing takes none, unless it is an alarm."""
+    step_ms = result.document.run.step_ms
+    return [one for one in result.document.findings if one.is_alarm or not cost_of(one).is_nothing(step_ms)]
+
+
 def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:
     findings, step_ms = result.document.findings, result.document.run.step_ms
-    table = Table(box=None, show_header=True, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    shown = _news(result)[:MAX_FINDINGS]
+    table = Table(box=None, show_header=bool(shown), pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column(say("costs").of(language), justify="right", no_wrap=True)
     table.add_column(say("share").of(language), justify="right", no_wrap=True)
@@ -123,7 +131,6 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         table.add_column(say("what").of(language), no_wrap=True)
     table.add_column(say("finding").of(language), overflow="fold")
     blanks = [""] * (4 if wide else 3)
-    shown = findings[:MAX_FINDINGS]
     for finding, before in zip(shown, (None, *shown), strict=False):
         if not finding.is_alarm and (before is None or before.is_alarm):
             table.add_row(*blanks, Text(say("small").of(language), style="dim"))
@@ -137,8 +144,8 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
             cells.append(Text(subjects.kind_name(finding).of(language), style=style))
         said = [summary(finding), *([_confidence(finding)] if finding.is_alarm else [])]
         table.add_row(*cells, _prose(subjects.plain(joined(said).of(language))))
-    if len(findings) > MAX_FINDINGS:
-        more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
+    if len(findings) > len(shown):
+        more = say("more_findings", n=len(findings) - len(shown)).of(language)
         table.add_row(*blanks, Text(more, style="dim"))
     return table
 

@@ -112,7 +112,7 @@ def test_a_sweep_keeps_raw_files_of_suspects_only_and_says_so(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--scheduler=slrum"], "did you mean slurm?"),
+        (["--scheduler=slrum"], "unknown scheduler"),
         (["--scheduler=http://x"], "unknown scheduler"),
         (["--dask-interface=ib0"], "--scheduler srun only"),
         (["--what=full", "--what=columns"], "globs, or one of them and globs that narrow it"),

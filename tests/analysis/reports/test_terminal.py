@@ -98,6 +98,17 @@ def test_a_baseline_that_changed_nothing_says_so():
     assert "nothing could be compared" in terminal.render(builder.healthy(), 80, False, refused)
 
 
+def test_what_costs_nothing_takes_no_row_from_what_costs_something():
+    result = builder.with_findings(builder.degraded(), 3)
+    first, *rest = result.document.findings
+    nothing = [replace(one, severity="info", cost_low_ms=0.0, cost_high_ms=0.0) for one in rest]
+    text = terminal.render(builder.with_document(result, findings=(first, *nothing)), 100, colour=False)
+    assert " 0 ms" not in text
+    assert "2 more in findings.json and report.html" in text
+    alone = terminal.render(builder.with_document(builder.healthy(), findings=nothing), 100, colour=False)
+    assert alone.split("\n\n")[1].strip() == "2 more in findings.json and report.html"
+
+
 def test_many_findings_stay_within_a_screen():
     result = builder.with_findings(builder.degraded(), 40)
     text = terminal.render(result, 100, colour=False)
