@@ -109,10 +109,9 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         lost_us = np.where(is_pause, longer_us, 0.0)
         if lost_us.max(axis=0, initial=0.0).mean() < local.effect:
             continue
-        of_rank = lost_us.mean(axis=1)
-        of_host = np.array([of_rank[view.host == one].sum() for one in np.unique(view.host)])
-        least_us = (limits.open_cost_share - limits.sure_cost_share) * view.mean_step_us
-        is_even = max(most_beyond_others(of_rank), most_beyond_others(of_host)) < least_us
+        of_host = np.array([lost_us[view.host == one].max(axis=0).mean() for one in np.unique(view.host)])
+        beyond_us = max(most_beyond_others(lost_us.mean(axis=1)), most_beyond_others(of_host))
+        is_even = beyond_us < (limits.open_cost_share - limits.sure_cost_share) * view.mean_step_us
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
         usual_us = float(median(local.time_us))
         said = fact(

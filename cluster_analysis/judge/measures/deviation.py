@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.rhythm import chance_of_rhythm
+from cluster_analysis.numeric.rhythm import chance_of_rhythm, rhythm_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
@@ -52,8 +52,9 @@ def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, F
 
     Also the size of the smallest of these, and P of as many by chance; 1 without any. So smaller events of
     another origin hide no larger ones. Events that are alike, or come in a rhythm, are less probably
-    accidents.
+    accidents; but no less than other ranks have that rhythm, as the whole job may (garbage collection).
     """
+    rhythms = np.array([rhythm_of(one) for one in events])
     told, size, chance = events.copy(), np.where(events, series, np.inf).min(axis=1), np.ones(len(events))
     for rank in np.flatnonzero(events.any(axis=1)).tolist():
         found: list[tuple[float, float]] = []
@@ -61,7 +62,8 @@ def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, F
             own = events[rank] & (series[rank] >= least)
             if own.sum() > 1 or not found:
                 by_number = chance_of_as_many(int(own.sum()), series, rank, least)
-                found.append((by_number * chance_of_pattern(series[rank], own), least))
+                shared = float((np.delete(rhythms, rank) == (rhythm_of(own) or -1)).mean())
+                found.append((by_number * max(chance_of_pattern(series[rank], own), shared), least))
         size[rank] = min(found)[1]
         told[rank] &= series[rank] >= size[rank]
         chance[rank] = over_looks([one for one, _ in found], len(found))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.judge.measures.deviation import least_by_chance
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.findings import Finding
 from cluster_simulate.api import Healthy, JobSpec
@@ -166,6 +167,17 @@ def test_pauses_of_many_ranks_each_at_its_own_time_are_summed_and_are_the_jobs(p
     assert "costly_unexplained" not in [one.kind for one in found.notes]
     assert [one.ranks for one in found.findings if one.id == "periodic_pause-by-turns"] == [()]
     assert not any(one.is_alarm for one in found.findings)
+
+
+def test_a_rhythm_is_no_less_probable_than_other_ranks_have_it() -> None:
+    """All may collect garbage every three steps."""
+    alone = np.zeros((N_RANKS, 12))
+    alone[RANK, 1::3] = [60e3, 90e3, 70e3, 80e3]
+    together = alone.copy()
+    for rank in range(12, 16):
+        together[rank, rank % 3 :: 3] = 20e3
+    chances = [least_by_chance(one, one > 0)[2][RANK] for one in (alone, together)]
+    assert chances[1] > 10 * chances[0]
 
 
 def test_pauses_of_many_ranks_of_the_only_host_leave_a_question() -> None:
