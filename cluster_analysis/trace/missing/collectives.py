@@ -107,12 +107,8 @@ def _usual_transfer(
 
     Where the group has none, that of groups with as many members. Where its links are busy for longer than
     those of complete ones, that is how long it takes.
-
-    Args:
-        first: a call of each operator (O,).
-        n_members: the ranks that should have it (O,).
-        transfer_us: shortest elapse of each operator (O,); NaN where members are missing.
-        busy_us: the most that the links of one member were busy (O,); NaN where no file tells it.
+    Of operators (O,) `first` is a call of each; `transfer_us`, the shortest elapse, is NaN where any of
+    `n_members` is missing; `busy_us` is the most that the links of one member were busy, NaN where not known.
     """
     kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
     of_group, alike = (combined(one, kind, size)[1] for one in (calls.group[first], n_members))

@@ -121,11 +121,7 @@ def _evenly(rank: IntArray, known: FloatArray, latest: IntArray) -> FloatArray:
     """Places (N,) after which side calls were issued, those that are not `known` (NaN) evenly between others.
 
     Gradients go as layers are done with. A rank issues its first and its last call at the `latest` place.
-
-    Args:
-        rank: the rank of each side call, sorted; those of a rank are in their order.
-        known: after which call of the main stream each was issued.
-        latest: after which it was at the latest.
+    `rank` is that of each side call, sorted; those of a rank are in their order.
     """
     is_given = np.flatnonzero(np.isfinite(known) | begins(rank) | np.r_[rank[1:] != rank[:-1], True])
     at = np.where(np.isfinite(known), known, latest)
