@@ -16,6 +16,8 @@ from unittest import mock
 
 from argparse_manpage.manpage import Manpage
 
+from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME, INSIGHT_TEXT_NAMES
+from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.queries import make_parser as queries
 from cluster_run.version import VERSION
 from tools.renew_completions import PARSERS
@@ -64,9 +66,18 @@ def reference() -> str:
     for name in PARSERS:
         parser = _parser(name)
         lines += ["", f"## {name}", "", f"{PURPOSES[name].capitalize()}.", *_described(parser)]
+        lines += _files() if name == "cluster-analyse" else ()
         for command, inner in (*_subcommands(parser), *_queries(name)):
             lines += ["", f"### {name} {command}", "", *_described(inner, inner.description or "")]
     return "\n".join(lines) + "\n"
+
+
+def _files() -> Iterator[str]:
+    """Return what is in the output."""
+    yield from ("", "| in `cluster_analysis_output/` | is |", "| --- | --- |")
+    yield from (f"| `{one.owned}` | {one.holds} |" for one in FILES)
+    names = ", ".join(f"`{one}`" for one in INSIGHT_TEXT_NAMES)
+    yield f"| {names}, or `{INSIGHT_DATABASE_NAME}` | for [MindStudio Insight](insight.md) |"
 
 
 def _parser(name: str) -> argparse.ArgumentParser:

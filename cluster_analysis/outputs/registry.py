@@ -25,11 +25,13 @@ class FileReport:
     Attributes:
         files: gives each file: its name in the output folder, and its content.
         owned: the file or directory of the output folder that is this report's; an older one is removed.
+        holds: what it is, for docs/commands.md.
         is_wanted: whether a run with these options writes it.
     """
 
     files: Callable[[Reported], Iterator[tuple[str, bytes]]]
     owned: str
+    holds: str
     is_wanted: Callable[[AnalyseOptions], bool] = _always
 
 
@@ -39,9 +41,14 @@ TEXTS: Mapping[str, Callable[[Reported, Shown], str]] = dict(
 )
 #: The files of the output, in the order of their writing. Findings come last: if they exist, all else does.
 FILES: tuple[FileReport, ...] = (
-    FileReport(parquet.files, TABLES_NAME),
-    FileReport(html.files, REPORT_NAME, lambda options: options.write_report),
-    FileReport(perfetto.files, TIMELINE_NAME, lambda options: options.write_timeline),
-    FileReport(comparison_json.files, COMPARISON_NAME),
-    FileReport(findings_json.files, FINDINGS_NAME),
+    FileReport(parquet.files, TABLES_NAME, "all numbers: [tables and columns](api.md#tables-and-columns)"),
+    FileReport(html.files, REPORT_NAME, "[the page](report.md)", lambda options: options.write_report),
+    FileReport(
+        perfetto.files,
+        TIMELINE_NAME,
+        "with `--timeline`: for Perfetto",
+        lambda options: options.write_timeline,
+    ),
+    FileReport(comparison_json.files, COMPARISON_NAME, "with `--baseline`: [what changed](fields.md)"),
+    FileReport(findings_json.files, FINDINGS_NAME, "verdict and findings: [fields](fields.md)"),
 )
