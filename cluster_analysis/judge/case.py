@@ -38,8 +38,8 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def operators(self) -> Observations | None:
-        """Observations of the network by operator, in the order of the graph; None where none was read."""
-        graph = self.view.graph
+        """Observations of the network by operator, in the order of the graph; None where none was matched."""
+        graph = self.view.graph if self.view.shows_waiting else None
         return None if graph is None else observe_operators(graph, self.view.topology.hosts, self.limits)
 
     @cached_property

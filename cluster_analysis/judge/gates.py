@@ -118,7 +118,7 @@ def costs_what_its_repair_saves(one: FindingDraft, context: Context) -> FindingD
         return replace(one, cost_us=cost, weight_us=cost)
     if saving.bound_us is None:
         return one
-    if context.view.graph is None:
+    if not context.view.shows_waiting:
         cost, said = saving.bound_us, (*one.facts, fact("cost_is_bound"))
         return replace(one, cost_us=cost, weight_us=cost, facts=said)
     return replace(one, weight_us=saving.bound_us, facts=(*one.facts, fact("cost_not_replayable")))
@@ -219,7 +219,7 @@ def is_no_chance(one: FindingDraft, context: Context) -> FindingDraft:
     is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
     if is_accident:
         return one if suspect.p_value <= limits.alarm_p_value else replace(one, severity="info")
-    has_no_cost = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
+    has_no_cost = one.cost_us is None and one.seen_us == 0.0 and context.view.shows_waiting
     share = 0.0 if has_no_cost or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
     chance = suspect.p_value + _chance_of_nature(suspect, context.view, limits)
     chance *= _surprise(suspect, context)

@@ -17,7 +17,6 @@ from cluster_analysis.numeric.arrays import BoolArray, codes, numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
-from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.judging import LATE_SHARE
@@ -59,21 +58,17 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
 
 def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
     """A note on ranks with too few peers to be judged by their computing."""
-    for local in case.local_times:
+    for local in (one for one in case.local_times if one.is_computing):
         n_peers = case.deviation(local, case.in_slow_hosts(local, found)).n_peers
-        few = int((n_peers < case.limits.min_peers).sum())
-        if local.is_computing and few:
-            return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
+        few, least = int((n_peers < case.limits.min_peers).sum()), int(case.limits.min_peers)
+        return [fact("few_peers", n_ranks=few, min_peers=least)] if few else []
     return []
 
 
 def open_questions(
-    view: JobView,
-    evidence: JobEvidence,
-    findings: Sequence[Finding],
-    limits: Thresholds,
+    view: JobView, evidence: JobEvidence, findings: Sequence[Finding], limits: Thresholds,
     copied_share: float = 0.0,
-) -> list[Fact]:
+) -> list[Fact]:  # fmt: skip
     """Notes on time that may have been lost to a fault: too much of it to call the job healthy.
 
     `copied_share` is what the replay merely copies of all waiting.
@@ -158,8 +153,7 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     """
     unread, graph = np.full(view.step_us.shape, np.inf), view.graph
     if graph is not None:
-        is_own = np.array([name.startswith(OWN_GROUP_PREFIX) for name in graph.groups], bool)
-        own_us = np.where(is_own[graph.operator_group], graph.transfer_us, 0.0)[graph.operator]
+        own_us = np.where(graph.is_unmatched, graph.transfer_us, 0.0)[graph.operator]
         unread = rows_at(view.ranks, graph.ranks, graph.sum_by_cell(own_us), np.inf)
     with np.errstate(invalid="ignore"):
         unread = np.minimum(unread, np.maximum(view.uncovered_us, 0.0))
@@ -237,11 +231,7 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
 def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> list[Fact]:
     """Tell how long groups waited for ranks without files: the longest wait in each step, and the worst.
 
-    Empty if it is less than a share of the step, or no rank is missing.
-
-    Args:
-        matched: MATCHED of all steps.
-        least_share: of the mean step.
+    Empty if it is less than a share of the mean step, or no rank is missing. `matched` is of all steps.
     """
     (names, group), (kinds, kind) = codes(matched["group"]), codes(matched["op_type"])
     groups, read = view.topology.groups, set(view.ranks.tolist())

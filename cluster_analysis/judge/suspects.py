@@ -111,13 +111,9 @@ def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
     If most of its ranks are slow, they are one finding: half a host is as improbable as each of them.
     """
     gone, hosts = set[int](), dict[int, Suspect]()
+    ranks = [one for one in suspects if one.record.is_fault and one.record.subject == "rank"]
     for host in (one for one in suspects if one.is_slow_host):
-        own = [
-            one
-            for one in suspects
-            if one.record.is_fault and one.record.subject == "rank"
-            if one.metric == host.metric and set(one.ranks) <= set(host.ranks)
-        ]
+        own = [one for one in ranks if one.metric == host.metric and set(one.ranks) <= set(host.ranks)]
         are_most = len(own) > HALFWAY * len(host.ranks)
         is_surer = any(one.is_alarm and one.p_value < host.p_value for one in own) and not are_most
         gone |= {id(host)} if is_surer else {id(one) for one in own}

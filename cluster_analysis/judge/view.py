@@ -83,6 +83,12 @@ class JobView(Struct, frozen=True, dict=True):
         return waited_us / max(self.mean_step_us, 1.0)
 
     @cached_property
+    def shows_waiting(self) -> bool:
+        """Whether most calls were matched over ranks: else no replay shows who waits for whom."""
+        graph, took_us = self.graph, np.zeros(1) if self.graph is None else self.graph.transfer_us
+        return graph is not None and bool(took_us[graph.is_unmatched].sum() <= HALFWAY * took_us.sum())
+
+    @cached_property
     def is_of_experts(self) -> BoolArray:
         """Which gaps (V,) follow the load of experts; the others follow samples. None without evidence."""
         assert self.graph is not None

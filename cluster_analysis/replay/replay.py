@@ -20,6 +20,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
 from cluster_analysis.replay.order import ReplayOrder
 from cluster_analysis.replay.passes import Entries, Stage, arrivals, ends_of, entries_of
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.thresholds.calls import SETTLED_US
 from cluster_analysis.trace.streams.points import POINT
 
@@ -127,6 +128,11 @@ class Graph(Struct, frozen=True, dict=True):
         found = np.zeros(len(self.transfer_us), bool)
         found[self.operator[self.is_p2p]] = True
         return found
+
+    @cached_property
+    def is_unmatched(self) -> BoolArray:
+        """Which operators (O,) are of one rank alone, as files name no group: they hold its waiting."""
+        return np.array([one.startswith(OWN_GROUP_PREFIX) for one in self.groups], bool)[self.operator_group]
 
     @cached_property
     def is_lone(self) -> BoolArray:

@@ -68,7 +68,7 @@ class WhatIf:
 
     def __init__(self, view: JobView) -> None:
         self._view = view
-        self.replay = None if view.graph is None else _validated(view.graph)
+        self.replay = _validated(view.graph) if view.graph is not None and view.shows_waiting else None
         # Results by the suspects that are repaired together: some are asked for several times.
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
@@ -140,7 +140,9 @@ class WhatIf:
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float | None]:
         """The most that each may cost: its ranks may wait for a part of the network in copied gaps."""
-        found = [self._idle_hosts.of(one.ranks) if one.is_late else _inseparable(one) for one in suspects]
+        of = self._idle_hosts.of
+        apart = [None if one.excess_us is None or one.separable else one for one in suspects]
+        found = [of(one.ranks) if one.is_late else own for one, own in zip(suspects, apart, strict=True)]
         most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
         most = [None if one is None else next(most_us) for one in found]
         for i, one in enumerate(suspects):
@@ -225,10 +227,6 @@ class WhatIf:
         return [cumulative.get(i, best) for i in range(len(suspects))]
 
 
-def _inseparable(one: Suspect) -> Suspect | None:
-    return None if one.excess_us is None or one.separable else one
-
-
 def _mean_saving(by_step: FloatArray, suspects: Sequence[Suspect], is_good: BoolArray) -> float:
     """Mean over all steps (S,); a step that cannot be replayed saves what its excess does in the others.
 
@@ -299,18 +297,17 @@ def _validated(graph: Graph) -> Replay | None:
 def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> float | None:
     """Upper bound of the saving, step by step.
 
-    Local time: the lead of the latest suspect over the latest other rank of its role that no alarm is
-    about, at most the excess. Links: the transfer time that the busiest rank would save.
+    Local time: the lead of the latest suspect over the latest other rank of its role, else of all, that no
+    alarm is about, at most the excess. Links: the transfer time that the busiest rank would save.
     """
     if suspect.excess_us is None:
         return None if suspect.link_factor is None or view.graph is None else suspect.most_us(view.graph)
     local = np.nan_to_num(view.local_us)
     members = (suspect.excess_us > 0).any(axis=1)
-    accused = {
-        rank for one in all_suspects if one.is_alarm and one.excess_us is not None for rank in one.ranks
-    }
-    peers = ~members & np.isin(view.role, view.role[members]) & ~np.isin(view.ranks, list(accused))
-    if not members.any() or not peers.any():
-        return None
-    lead = local[members].max(axis=0) - local[peers].max(axis=0)
+    alarms = (one for one in all_suspects if one.is_alarm and one.excess_us is not None)
+    accused = {rank for one in alarms for rank in one.ranks}
+    others = ~members & ~np.isin(view.ranks, list(accused))
+    peers = others & np.isin(view.role, view.role[members])
+    latest_us = local[peers if peers.any() else others].max(axis=0, initial=0.0)
+    lead = local[members].max(axis=0, initial=0.0) - latest_us
     return float(np.mean(np.clip(lead, 0.0, suspect.lost_us)))

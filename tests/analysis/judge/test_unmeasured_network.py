@@ -10,10 +10,11 @@ import pytest
 from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.schema import LINKS, TRANSPORT_BYTES
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
-from cluster_simulate.api import JobSpec, parse_scenario, simulate
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, truth
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of_tables, judged, reduce_all
 
@@ -54,6 +55,31 @@ def test_operators_without_a_size_are_compared_with_nothing_and_the_job_is_not_h
     found = detect(evidence_of_tables(ranks, where), where)
     assert found.verdict == "unknown"
     assert "uncompared_network" in {note.kind for note in found.notes}
+
+
+@pytest.mark.parametrize(("fault", "alarms"), [("slow_host:1.2@1,cause=compute", ["slow_host-1"]), ("", [])])
+def test_where_no_call_names_its_group_costs_are_upper_bounds_and_the_network_is_no_suspect(
+    fault: str, alarms: list[str]
+) -> None:
+    """As at Level0: each call holds all of its rank's waiting, and a replay shows nobody that waits less."""
+    spec = JobSpec(tp=2, dp=8, pp=2, steps=5, microbatches=2)  # two hosts a stage
+    job = simulate(spec, [parse_scenario(fault)] if fault else [], seed=11)
+    where, ranks = topology(job), []
+    for rank, one in tables(job).items():
+        calls = one.collectives
+        for name in (*TRANSPORT_BYTES, "payload_bytes"):
+            calls = with_column(calls, name, pa.nulls(calls.num_rows, pa.float64()))
+        names = [f"{OWN_GROUP_PREFIX}{rank}:{name[-3:]}" for name in calls["group"].to_pylist()]
+        own = pa.array(names).dictionary_encode().cast(calls.schema.field("group").type)
+        ranks.append(replace(one, collectives=with_column(calls, "group", own), links=LINKS.empty_table()))
+    found = detect(evidence_of_tables(ranks, where), where)
+    assert [one.id for one in found.findings if one.is_alarm] == alarms
+    assert [one for one in found.findings if one.kind == "retransmission"] == []
+    assert "unread_communication" in {note.kind for note in found.notes} or alarms
+    for one in found.findings[: len(alarms)]:
+        assert "cost_is_bound" in {said.kind for said in one.facts}
+        assert one.cost_ms_per_step is not None
+        assert one.cost_ms_per_step >= truth(job).faults[0].cost_ms_per_step * 0.9
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(4, "unknown"), (1, "healthy")])
