@@ -61,7 +61,7 @@ def test_switches_change_language_and_theme_and_are_remembered(viewer):
     page.reload()
     wait_until_ready(page)
 
-    expect(page.locator("#findings h2")).to_have_text("变慢的原因")
+    expect(page.locator("#findings h2")).to_have_text("作业变慢的原因")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
