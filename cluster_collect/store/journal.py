@@ -152,6 +152,11 @@ class Journal:
         is_doubtful = hash_again or source in self._claimed[server_id]
         return file if (self._is_whole(file) if is_doubtful else self._is_there(file)) else None
 
+    def begins_with(self, file: CollectedFile, begin: bytes) -> bool:
+        """Whether a file that is stored begins so."""
+        with open(os.path.join(os.fsencode(self._run), os.fsencode(file.path)), "rb") as stream:
+            return stream.read(len(begin)) == begin
+
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
         """Return a host's files of earlier calls that are still here, `without` some sources.
 

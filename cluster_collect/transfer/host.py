@@ -35,12 +35,15 @@ from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Bounds, H
 from cluster_collect.transports.protocol import Dial, HostConnection
 from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
+from cluster_reduce.form import SCHEMA
 from cluster_run.layout import PARSED_MARK_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.ranktable import RankTable
 
 _T = TypeVar("_T")
 _GO_ON = "what came is kept: call it again to go on"
+#: Those of another version cannot be read any more.
+_OUR_COLUMNS = f"{SCHEMA}\n".encode()
 
 
 @dataclass(frozen=True)
@@ -315,8 +318,14 @@ class HostCollection:
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
             wants_whole = placed.stays_whole or not self._options.columns
-            is_reduced = file is not None and file.reduced_from_bytes is not None
-            if file is None or file.reason == UNREAD or (is_reduced and wants_whole):
+            if (
+                file is None
+                or file.reason == UNREAD
+                or (
+                    file.reduced_from_bytes is not None
+                    and (wants_whole or not self._shared.journal.begins_with(file, _OUR_COLUMNS))
+                )
+            ):
                 missing.append(placed)
             else:
                 present[entry.path] = file

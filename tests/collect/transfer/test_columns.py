@@ -15,7 +15,7 @@ import paramiko
 import pytest
 
 from cluster_collect.spec import CollectOptions
-from cluster_reduce.form import READY, SUFFIX
+from cluster_reduce.form import READY, SCHEMA, SUFFIX
 from cluster_run.manifest import HostOutcome
 from tests.analysis.runs import write_small_run
 from tests.collect.conftest import Start
@@ -101,6 +101,19 @@ def test_a_second_call_goes_on_and_whole_files_take_the_place_of_columns(host: O
     assert {file.reduced_from_bytes for file in host.collect(RAW).files} == {None}
     assert not [name for name in names_of(host.run) if name.endswith(SUFFIX)]
     assert host.planned(COLUMNS) == 0, "files that are here whole are better than their columns"
+
+
+@pytest.mark.slow
+def test_columns_of_another_version_come_again(host: OneHost) -> None:
+    reduced(host)
+    old = next(host.run.rglob(f"communication.json{SUFFIX}"))
+    written_ns = old.stat().st_mtime_ns
+    old.write_bytes(old.read_bytes().replace(SCHEMA.encode(), b"cluster-columns/3", 1))
+    os.utime(old, ns=(written_ns, written_ns))
+    again = Recorder()
+    reduced(host, watch=again)
+    assert again.n_planned == [1]
+    assert old.read_bytes().startswith(SCHEMA.encode())
 
 
 @pytest.mark.slow
