@@ -174,7 +174,7 @@ class Kernels(Table):
 
 class Memory(Table):
     """One row a rank, component and moment: the largest values between it and the next one. `time_us`
-    counts from the rank's first record of that component.
+    counts from the rank's first record.
     """
 
     rank = INT32

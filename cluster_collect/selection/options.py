@@ -13,7 +13,9 @@ from cluster_run.errors import UsageError
 from cluster_run.ids import SUSPECTS, parse_number_ranges
 
 ANALYSIS, COLUMNS, FULL = "analysis", "columns", "full"
-KINDS = (ANALYSIS, COLUMNS, FULL)
+#: Of captures only what the analysis needs.
+NARROW = (ANALYSIS, COLUMNS)
+KINDS = (*NARROW, FULL)
 #: A word as near to a kind as this is that kind, mistyped: `colums`, `analyse`.
 _NEAR = 0.75
 
@@ -97,7 +99,7 @@ def rank_arguments(
             "--keep-raw suspects: they are not known yet; call cluster-analyse RUN, and then "
             "cluster-collect --like RUN --ranks suspects --what full"
         )
-    if given.keep_raw is not None and not {"analysis", "columns"} & set(what):
+    if given.keep_raw is not None and not set(NARROW) & set(what):
         parser.error("--keep-raw goes with --what columns or analysis: anything else is whole already")
     ranks, whole_ranks = (
         None if text is None or text == SUSPECTS else _numbers(parser, option, text)

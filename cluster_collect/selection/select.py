@@ -25,7 +25,7 @@ from cluster_collect.selection.captures import (
     not_excluded,
 )
 from cluster_collect.selection.links import Links
-from cluster_collect.selection.options import KINDS
+from cluster_collect.selection.options import COLUMNS, KINDS, NARROW
 from cluster_collect.spec import CollectOptions, HostSpec
 
 COLLIDED_NAME = b"collided"
@@ -204,9 +204,9 @@ def _wanted(
     entries: Sequence[RemoteEntry], what: Sequence[str], whole: Set[bytes]
 ) -> Callable[[bytes, bool], bool]:
     """Return the test for paths, and whether they are known; all of the captures `whole` is of the kind."""
-    is_narrow = bool({"analysis", "columns"} & set(what))
+    is_narrow = bool(set(NARROW) & set(what))
     paths = [entry.path for entry in entries] if is_narrow else []
-    needed = needed_by_analysis(paths, with_timelines="columns" in what) if is_narrow else None
+    needed = needed_by_analysis(paths, with_timelines=COLUMNS in what) if is_narrow else None
     globs = [text for text in what if text not in KINDS]
     matches = matcher(globs)
 

@@ -16,10 +16,9 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.errors import as_bad_file
-from cluster_reduce.form import MOST_NUMBERS, SCHEMA
+from cluster_reduce.form import MOST_HEAD_BYTES, MOST_NUMBERS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 
-_MAX_HEAD_BYTES = 4 << 20
 #: The largest heads of real databases have some hundred columns.
 _MAX_COLUMNS = 20_000
 #: No operator, task or link is written with less than a hundred bytes; more are read nowhere in one file.
@@ -246,12 +245,12 @@ def _head(content: bytes) -> tuple[_Head, int]:
     """Return the head of a file, and where it ends."""
     schema, _, rest = content.partition(b"\n")
     length, _, packed = rest.partition(b"\n")
-    if schema != SCHEMA.encode() or not length.isdigit() or len(length) > len(str(_MAX_HEAD_BYTES)):
+    if schema != SCHEMA.encode() or not length.isdigit() or len(length) > len(str(MOST_HEAD_BYTES)):
         raise damaged(f"it begins with {schema[:40]!r}, not with {SCHEMA}")
     n_bytes = int(length)
     unpacker = zlib.decompressobj()
     try:
-        head = unpacker.decompress(packed[:n_bytes], _MAX_HEAD_BYTES)
+        head = unpacker.decompress(packed[:n_bytes], MOST_HEAD_BYTES)
         return _HEAD.decode(head), len(content) - len(packed) + n_bytes
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(str(error)) from error

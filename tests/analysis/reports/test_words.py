@@ -8,13 +8,14 @@ import pytest
 
 from cluster_analysis import judge
 from cluster_analysis.judge import reasons
+from cluster_analysis.judge.baseline import Subject
 from cluster_analysis.judge.measures.local_times import local_times
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
 from cluster_analysis.sentences.phrase import Phrase, fill
-from cluster_analysis.sentences.results import phrases, subjects, verdicts
+from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.terms import KINDS
 from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.limits import Thresholds
@@ -378,3 +379,7 @@ def test_several_hosts_are_many_in_both_languages(hosts: tuple[str, ...], englis
 def test_a_blank_stands_between_chinese_and_figures_and_nowhere_else(value: str, chinese: str) -> None:
     assert fill(("{who}", "检查 {who} 的端口"), {"who": value}).zh == chinese
     assert fill(("{who}", "检查{who}的端口"), {"who": value}).zh == chinese
+
+
+def test_everything_that_a_comparison_is_about_has_its_sentence():
+    assert set(changes.SENTENCES) == {*get_args(Subject), "same_step"}
