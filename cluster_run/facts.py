@@ -86,6 +86,7 @@ FindingFact = Literal[
     "exposed",
     "exposed_of_some_ranks",
     "devices_idle",
+    "inputs_late",
     "host_alone_late",
     "host_alone_idle",
     "host_alone_slow",

@@ -24,15 +24,9 @@ from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 
 def dense_us(
-    graph: Graph,
-    expert_groups: Collection[str],
-    ranks: IntArray,
-    role: IntArray,
-    *,
-    computing_us: FloatArray,
-    free_us: FloatArray,
-    preparing_us: FloatArray,
-) -> FloatArray | None:
+    graph: Graph, expert_groups: Collection[str], ranks: IntArray, role: IntArray, *,
+    computing_us: FloatArray, free_us: FloatArray, preparing_us: FloatArray,
+) -> FloatArray | None:  # fmt: skip
     """Return what ranks compute outside of experts (R, S); None where there are no exchanges of tokens.
 
     NaN where a rank's all-to-alls do not come in pairs, where it paused, and where its gaps hold waiting.

@@ -23,7 +23,7 @@ from cluster_analysis.judge.open_questions import (
     what_is_missing,
 )
 from cluster_analysis.judge.reasons import with_counters, with_kernels
-from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks
+from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks, with_shared_input
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -56,12 +56,9 @@ class Detection(Struct, frozen=True):
 
 
 def detect(
-    evidence: JobEvidence,
-    topology: Topology,
-    thresholds: Thresholds | None = None,
-    *,
+    evidence: JobEvidence, topology: Topology, thresholds: Thresholds | None = None, *,
     prior: Mapping[int, float] | None = None,
-) -> Detection:
+) -> Detection:  # fmt: skip
     """Judge a job.
 
     Args:
@@ -79,7 +76,7 @@ def detect(
     suspects: list[Suspect] = []
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
-    suspects = hosts_or_their_ranks(suspects)
+    suspects = with_shared_input(hosts_or_their_ranks(suspects))
     what_if = WhatIf(view)
     suspects = with_kernels(case.kernels, view, _worth_costing(suspects, view, limits))
     suspects = with_counters(evidence.counters, view, suspects)

@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_run.facts import Fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
 from cluster_run.kinds import KINDS, Kind, KindRecord
@@ -121,3 +121,25 @@ def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
             middle = sorted(one.p_value for one in own)[len(own) // 2]
             hosts[id(host)] = replace(host, p_value=min(host.p_value, middle))
     return [hosts.get(id(one), one) for one in suspects if id(one) not in gone]
+
+
+def with_shared_input(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Put one finding in the place of several that wait for input alike, the least for half as long as any.
+
+    That each of them has a fault of its own is less probable than that what they share is late.
+    """
+    late = [one for one in suspects if one.record.is_fault and one.cause == "input"]
+    most_us = max((one.most_us(None) for one in late), default=0.0)
+    late = [one for one in late if one.most_us(None) >= HALFWAY * most_us]
+    if len({one.key for one in late}) < 2:
+        return list(suspects)
+    ranks = tuple(sorted({rank for one in late for rank in one.ranks}))
+    hosts = tuple(dict.fromkeys(host for one in late for host in one.hosts))
+    shared = replace(
+        late[0], key="input_bound-shared", kind="input_bound", ranks=ranks, hosts=hosts, separable=False,
+        excess_us=np.max([one.excess_us for one in late if one.excess_us is not None], axis=0),
+        head_us=np.max([one.head_us for one in late if one.head_us is not None], axis=0),
+        facts=(fact("inputs_late", ranks=ranks, more_us=most_us),),
+        is_alarm=any(one.is_alarm for one in late), p_value=min(one.p_value for one in late),
+    )  # fmt: skip
+    return [shared, *(one for one in suspects if id(one) not in {id(other) for other in late})]

@@ -32,13 +32,9 @@ class Messages(Struct, frozen=True):
 
 
 def message_times(
-    messages: Messages,
-    instance_rank: IntArray,
-    elapse: FloatArray,
-    transfer: FloatArray,
-    *,
+    messages: Messages, instance_rank: IntArray, elapse: FloatArray, transfer: FloatArray, *,
     may_wait: bool,
-) -> tuple[FloatArray, FloatArray, BoolArray]:
+) -> tuple[FloatArray, FloatArray, BoolArray]:  # fmt: skip
     """Transfers of operators (O,), what a message's instance takes by itself (M,), and which ones wait (M,).
 
     An eager send, single or alone in its batch, takes the same time whatever the receiver does, and its

@@ -20,12 +20,9 @@ from cluster_analysis.trace.calls import Calls
 
 
 def without_absent(
-    calls: Calls,
-    operators: tuple[IntArray, IntArray],
-    transfer_us: FloatArray,
-    topology: Topology,
+    calls: Calls, operators: tuple[IntArray, IntArray], transfer_us: FloatArray, topology: Topology,
     links: pa.Table,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Return transfers (O,) without waiting for members without files, and the part of each that moved data.
 
     Nothing moves for longer than all links of a member were busy together: where members have no files, all

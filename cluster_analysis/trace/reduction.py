@@ -118,13 +118,9 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
 
 
 def _matched(
-    calls: Calls,
-    matches: tuple[IntArray, IntArray],
-    programs: Sequence[Program],
-    steps: pa.Table,
-    links: pa.Table,
-    topology: Topology,
-) -> _Matched:
+    calls: Calls, matches: tuple[IntArray, IntArray], programs: Sequence[Program], steps: pa.Table,
+    links: pa.Table, topology: Topology,
+) -> _Matched:  # fmt: skip
     operator, place = matches
     ends = ends_of(programs, calls, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])

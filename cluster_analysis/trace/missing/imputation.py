@@ -22,14 +22,9 @@ from cluster_run.ids import Rank
 
 
 def with_missing_calls(
-    calls: Calls,
-    operator: IntArray,
-    offset_us: FloatArray,
-    topology: Topology,
-    programs: Sequence[Program],
-    local: Streams,
-    began_us: FloatArray,
-) -> tuple[Calls, Sequence[Program]]:
+    calls: Calls, operator: IntArray, offset_us: FloatArray, topology: Topology,
+    programs: Sequence[Program], local: Streams, began_us: FloatArray,
+) -> tuple[Calls, Sequence[Program]]:  # fmt: skip
     """Return the calls with the missing ones filled in, and the programs with them in their places.
 
     The same objects when none is missing.

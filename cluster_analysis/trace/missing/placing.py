@@ -37,14 +37,9 @@ class UsualGaps(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls,
-        calls: Calls,
-        operator: IntArray,
-        stage: IntArray,
-        purpose: IntArray,
-        began_us: FloatArray,
+        cls, calls: Calls, operator: IntArray, stage: IntArray, purpose: IntArray, began_us: FloatArray,
         tables: Sequence[IntArray] = (),
-    ) -> UsualGaps:
+    ) -> UsualGaps:  # fmt: skip
         """Take them of a step's calls.
 
         Args:
@@ -171,13 +166,9 @@ class MissingCall(Struct, frozen=True):
 
 
 def placed(
-    calls: Calls,
-    incomplete: Sequence[Incomplete],
-    gaps: UsualGaps,
-    offset_us: FloatArray,
-    stage: IntArray,
+    calls: Calls, incomplete: Sequence[Incomplete], gaps: UsualGaps, offset_us: FloatArray, stage: IntArray,
     streams: Streams,
-) -> list[MissingCall]:
+) -> list[MissingCall]:  # fmt: skip
     """Return what is to be filled in for each operator that some ranks lack, in the order of its end.
 
     Args:
@@ -245,15 +236,9 @@ def _times_us(calls: Calls, rank: int, streams: Streams, *, is_side: bool) -> tu
 
 
 def _made_up(
-    calls: Calls,
-    times_us: tuple[FloatArray, FloatArray],
-    rank: int,
-    one: Incomplete,
-    left_us: float,
-    issued_us: float,
-    *,
-    came_last: bool,
-) -> MissingCall:
+    calls: Calls, times_us: tuple[FloatArray, FloatArray], rank: int, one: Incomplete, left_us: float,
+    issued_us: float, *, came_last: bool,
+) -> MissingCall:  # fmt: skip
     """Fill in the call of a rank that works before it, and waits in it.
 
     Calls that began while the operator was under way came after it, if clocks are off by a little.

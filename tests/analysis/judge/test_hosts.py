@@ -282,6 +282,30 @@ def test_a_host_all_of_whose_ranks_are_late_is_named_with_all(others_us: float) 
     assert [one.ranks for one in found_in(idle_us)] == [tuple(range(8, 16))]
 
 
+@pytest.mark.parametrize(
+    ("late_us", "told"),
+    [
+        pytest.param({3: 40e3}, {"slow_rank-3": (3,)}, id="one rank"),
+        pytest.param({3: 40e3, 20: 25e3}, {"input_bound-shared": (3, 20)}, id="two alike"),
+        pytest.param({3: 40e3, 20: 15e3}, {"slow_rank-3": (3,), "slow_rank-20": (20,)}, id="two unlike"),
+        pytest.param(
+            dict.fromkeys(range(8, 24), 30e3), {"input_bound-shared": tuple(range(8, 24))}, id="two hosts"
+        ),
+    ],
+)
+def test_input_that_several_wait_for_alike_is_one_finding_that_blames_none_of_them(
+    late_us: dict[int, float], told: dict[str, tuple[int, ...]]
+) -> None:
+    where, idle_us = on_hosts(N_RANKS, PER_HOST), held_up(range(0))
+    preparing_us = np.full(idle_us.shape, 2e3)
+    for rank, us in late_us.items():
+        preparing_us[rank] += us
+    evidence = evidence_of_idle(peers_agree(*idle_us.shape, share=0.5), idle_us, preparing_us, where)
+    found = detect(evidence, where)
+    assert {one.id: one.ranks for one in found.findings if one.is_alarm} == told
+    assert found.verdict == "degraded"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_half_of_a_host_is_late_by_chance(seed: int) -> None:
     """Of each host some ranks always idle longer than others, by up to twice as much."""
