@@ -11,7 +11,7 @@ import numpy as np
 import cluster_analysis.reports
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.sentences.headings import of_fleet
-from cluster_fleet.judging.judge import effect_of
+from cluster_fleet.judging.judge import EFFECTS
 from cluster_fleet.records import History, Unit
 from cluster_fleet.status import Status
 from cluster_fleet.store import Fleet
@@ -74,8 +74,7 @@ def _map(history: History, units: dict[int, Unit], names: Sequence[str]) -> list
     span = max(float(times[-1] - times[0]), 1.0)
     column = np.minimum(((times - times[0]) / span * _COLUMNS).astype(int), _COLUMNS - 1)
     hosts = np.array([units[units[one].host].known.name for one in history.units.tolist()])
-    effect = effect_of("compute")
-    largest = 2 * effect.slow if effect is not None else 1.0
+    largest = 2 * EFFECTS["compute"].slow
     rows = []
     for name in names:
         own = history.values[:, hosts == name]
@@ -100,8 +99,7 @@ def _drawn(story: Story, history: History, units: dict[int, Unit], language: Lan
     values = history.values[:, own]
     seen = np.flatnonzero(np.isfinite(values).any(axis=1))
     series = np.array([np.nanmedian(values[run]) for run in seen]) if len(seen) else np.empty(0)
-    effect = effect_of(story.metric)
-    slow = effect.slow if effect is not None else 0.04
+    slow = EFFECTS[story.metric.partition(":")[0]].slow
     low = min(float(series.min(initial=0.0)), -slow)
     high = max(float(series.max(initial=0.0)), 2 * slow)
 
