@@ -39,7 +39,9 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
+    # If more is covered than these calls last, it is others that are.
+    covered, most = overlapped - of_sends, (1.0 + TOLERANCE_SHARE) * float(calls.elapse_us[is_data].sum())
+    return FREE_DATA_SHARE * float(shortest_us[is_data].sum()) < covered <= most
 
 
 def is_one_queue(calls: Calls, local: Streams) -> bool:

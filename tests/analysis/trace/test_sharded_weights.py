@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.streams.free import data_is_free
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
@@ -62,6 +65,17 @@ def test_weights_are_fetched_by_the_main_stream_whichever_of_them_and_their_sums
     is_sum = np.array(own.types)[own.kind] == "allreduce"
     assert found.is_side.tolist() == is_sum.tolist()
     assert found.fetches
+
+
+@pytest.mark.parametrize(("covered_us", "is_free"), [(GATHER_US, True), (4 * GATHER_US, False)])
+def test_gradients_are_not_what_computing_covers_if_more_is_covered_than_they_last(
+    covered_us: float, *, is_free: bool
+) -> None:
+    """An outer sum over hosts, every few steps, beside inner ones that computing covers."""
+    calls = calls_of(collectives_table(two_gatherings(1.0)))
+    rows = [{"step": 1, "rank": rank, "overlapped_us": covered_us} for rank in range(N_RANKS)]
+    steps = pa.Table.from_pylist(rows, schema=STEPS)
+    assert data_is_free(calls, frozenset({"d0", "d1"}), calls.elapse_us, steps) == is_free
 
 
 @pytest.mark.parametrize("slow", [1.5, 2.0])
