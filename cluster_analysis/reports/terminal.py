@@ -21,9 +21,9 @@ from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
-from cluster_analysis.sentences.results.costs import cost_of
+from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.terms import VERDICT_SIGNS
-from cluster_run.findings import Finding
+from cluster_run.findings import Finding, gains_ms
 from cluster_run.said.chinese import SEMICOLON, Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
 
@@ -115,8 +115,14 @@ def render(
 
 def _news(result: AnalysisResult) -> list[Finding]:
     """Return the findings that take a row; one that costs nothing takes none, unless it is an alarm."""
-    step_ms = result.document.run.step_ms
-    return [one for one in result.document.findings if one.is_alarm or not cost_of(one).is_nothing(step_ms)]
+    run, findings = result.document.run, result.document.findings
+    gains = {one.id: Cost(None, gain_ms) for one, gain_ms in gains_ms(findings)}
+    return [
+        one
+        for one in findings
+        if one.is_alarm
+        or not all(cost.is_nothing(run.step_ms) for cost in (cost_of(one), gains.get(one.id, cost_of(one))))
+    ]
 
 
 def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:

@@ -87,16 +87,17 @@ def best_saving_ms(document: FindingsDocument) -> float | None:
 
 
 def lost_in_all(document: FindingsDocument) -> Cost | None:
-    """Return what all findings cost together, where it is known.
+    """Return what all alarms cost together, where it is known: what is no alarm is noticed, and not lost.
 
     It is the saving of repairing all of them; where that alone is no warning's cost, up to the largest upper
     cost of one.
     """
-    step_ms, saving_ms = document.run.step_ms, best_saving_ms(document)
-    if not step_ms or saving_ms is None or not document.findings:
+    step_ms, alarms = document.run.step_ms, [one for one in document.findings if one.is_alarm]
+    if not step_ms or not alarms or best_saving_ms(document) is None:
         return None
+    saving_ms = sum(gain_ms for one, gain_ms in gains_ms(document.findings) if one.is_alarm)
     least_ms = WARNING_COST_SHARE * step_ms
-    most_ms = max((cost_of(one).high_ms or 0.0 for one in document.findings if one.is_alarm), default=0.0)
+    most_ms = max(cost_of(one).high_ms or 0.0 for one in alarms)
     return Cost(saving_ms, most_ms if saving_ms < least_ms <= most_ms else saving_ms)
 
 

@@ -13,6 +13,7 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
+from cluster_analysis.sentences.results import verdicts
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
 from cluster_run.findings import Link, Place
@@ -101,12 +102,22 @@ def test_a_baseline_that_changed_nothing_says_so():
 def test_what_costs_nothing_takes_no_row_from_what_costs_something():
     result = builder.with_findings(builder.degraded(), 3)
     first, *rest = result.document.findings
-    nothing = [replace(one, severity="info", cost_low_ms=0.0, cost_high_ms=0.0) for one in rest]
+    cost = {"cost_low_ms": 0.0, "cost_high_ms": 0.0, "cumulative_saving_ms": None}
+    nothing = [replace(one, severity="info", **cost) for one in rest]
     text = terminal.render(builder.with_document(result, findings=(first, *nothing)), 100, colour=False)
     assert " 0 ms" not in text
     assert "2 more in findings.json and report.html" in text
     alone = terminal.render(builder.with_document(builder.healthy(), findings=nothing), 100, colour=False)
     assert alone.split("\n\n")[1].strip() == "2 more in findings.json and report.html"
+
+
+def test_what_is_no_alarm_adds_nothing_to_what_is_lost():
+    result = builder.degraded()
+    first = result.document.findings[0]
+    saved_ms = max(one.cumulative_saving_ms or 0.0 for one in result.document.findings)
+    noticed = replace(first, id="noticed", severity="info", cumulative_saving_ms=saved_ms + 40.0)
+    more = builder.with_document(result, findings=(*result.document.findings, noticed))
+    assert verdicts.lost_in_all(more.document) == verdicts.lost_in_all(result.document)
 
 
 def test_many_findings_stay_within_a_screen():
