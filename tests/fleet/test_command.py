@@ -22,6 +22,7 @@ from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId
 from cluster_run.manifest import Chip, Hardware, Manifest, manifest_to_json, read_manifest
+from cluster_run.said.chinese import in_chinese
 from tests.commands import ran
 from tests.fleet.conftest import N_RUNS
 
@@ -289,7 +290,8 @@ def test_a_finding_quotes_what_the_fleet_knows_of_whom_it_names(
     # The run itself is in the fleet, and is no witness in its own case.
     assert (quoted["unit"][:8], quoted["n_runs"]) == ("device 1", N_RUNS - 1)
     assert quoted["low"] <= 0.08 <= quoted["high"] + 0.005
-    for language, said in (("en", "By the fleet, device 1 of"), ("zh", "据机群记录，device 1 of")):
+    chinese = in_chinese(quoted["unit"])
+    for language, said in (("en", "By the fleet, device 1 of"), ("zh", f"据机群记录，{chinese}：")):
         assert analyse([*argv, "--lang", language]) == ExitCode.DONE
         # A line may end at any space, and one of Chinese at any character.
         assert "".join(said.split()) in "".join(capsys.readouterr().out.split())
