@@ -84,8 +84,13 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     found, left = [], set(slow)
     worth = np.array([part.worth(left, slow) for part in parts])
     while left:
-        best = parts[int(np.argmax(worth))]  # the first, and smallest, of equal ones
+        taken = int(np.argmax(worth))  # the first, and smallest, of equal ones
+        best = parts[taken]
         explained = (best.claimed | best.perhaps) & left
+        if best.name not in ("link", "group"):
+            # It slows all of them alike: what is far slower than their middle is slow for another reason, too.
+            most = TWICE * float(np.median(units.level[[*explained]]))
+            explained = {at for at in explained if units.level[at] <= most}
         touched = {number for at in explained for number in holding[at]}
         ports = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
         for other in (parts[number] for number in touched if best.name in _CARD):
@@ -106,6 +111,7 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         left -= explained
         for number in touched:
             worth[number] = parts[number].worth(left, slow)
+        worth[taken] = -np.inf
     return found
 
 

@@ -180,6 +180,18 @@ def test_a_rack_far_slower_than_the_others_is_no_plan() -> None:
     assert {*of_first} == {True, False}
 
 
+def test_a_card_far_slower_than_the_network_between_racks_is_named_beside_it() -> None:
+    seen, rack = rings(4), {rank: rank // 4 for rank in range(16)}
+    of_card = frozenset(pair for pair in seen if 3 in pair)
+    between = frozenset(pair for pair in seen if rack[pair[0]] != rack[pair[1]])
+    level = {pair: 1.2 if pair in of_card else 0.4 for pair in between | of_card}
+    host = {rank: rank // 2 for rank in range(16)}
+    found = broken(between | of_card, dict.fromkeys(seen, "RDMA"), host, level=level)
+    own = [{sorted(seen)[at] for at in one.explained} for one in found if not one.may_be_built]
+    assert [(one.name, one.ranks) for one in found if not one.may_be_built] == [("nic", (3,))]
+    assert own == [of_card]
+
+
 @pytest.mark.parametrize(("pairs", "verdict"), [(("2-3", "1-4"), "unknown"), (("2-3",), "degraded")])
 def test_a_network_between_racks_that_may_be_built_so_is_no_alarm_and_no_promise(
     pairs: tuple[str, ...], verdict: str
