@@ -197,7 +197,7 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     dropped = {one.id for one in rest} - {*unknown, *kept}
     # Every job has some pauses: their sum is news once it is costly.
     least_ms = limits.sure_cost_share * step_ms
-    sums = [one for one in findings if one.record.part == "pauses" and len(one.ranks) != 1]
+    sums = [one for one in findings if one.record.part == "pauses" and len(one.ranks) > 1]
     dropped |= {one.id for one in sums if (one.cost_high_ms or 0.0) < least_ms}
     return [one for one in findings if one.id not in dropped]
 

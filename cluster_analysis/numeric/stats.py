@@ -128,11 +128,6 @@ def mean_lead(values: FloatArray) -> FloatArray:
     return np.asarray(np.bincount(first, most - second, len(known)) / known.shape[1])
 
 
-def most_beyond_others(values: FloatArray) -> float:
-    """By how much the largest value (N,) exceeds the middle one of the others; infinite of one alone."""
-    return float(values.max() - median(np.delete(values, values.argmax()))) if len(values) > 1 else np.inf
-
-
 def beyond_chance(seen: float, chance: float) -> float:
     """Which part of a variance that is seen is not the one that chance makes (empirical Bayes)."""
     return max(0.0, 1.0 - chance / seen) if seen > 0 else 0.0

@@ -16,7 +16,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.rhythm import every_so_many, rhythm_of
-from cluster_analysis.numeric.stats import median, most_beyond_others
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
@@ -88,8 +88,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pauses of all ranks that no other finding names as one: each may be chance, their sum is not.
 
     Each rank pauses where it idles far longer than usually, beyond what all ranks do in that step. Steps in
-    which the whole job pauses do not count. A fault lies somewhere: if no rank and no host loses much more
-    than the others do, the job does (garbage collection at unlike times), and no rank is named.
+    which the whole job pauses do not count.
     """
     view, limits = case.view, case.limits
     if len(view.steps) < limits.min_steps_confident:
@@ -109,9 +108,6 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         lost_us = np.where(is_pause, longer_us, 0.0)
         if lost_us.max(axis=0, initial=0.0).mean() < local.effect:
             continue
-        of_host = np.array([lost_us[view.host == one].max(axis=0).mean() for one in np.unique(view.host)])
-        beyond_us = max(most_beyond_others(lost_us.mean(axis=1)), most_beyond_others(of_host))
-        is_even = beyond_us < (limits.open_cost_share - limits.sure_cost_share) * view.mean_step_us
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
         usual_us = float(median(local.time_us))
         said = fact(
@@ -122,7 +118,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         yield Suspect(
             key="periodic_pause-by-turns",
             kind="periodic_pause",
-            ranks=() if is_even else view.rank_ids(own),
+            ranks=view.rank_ids(own),
             cause="dispatch",
             pattern="intermittent",
             step_positions=tuple(np.flatnonzero(is_pause.any(axis=0)).tolist()),

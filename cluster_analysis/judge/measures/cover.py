@@ -88,7 +88,7 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         best = parts[taken]
         explained = (best.claimed | best.perhaps) & left
         if best.name not in ("link", "group"):
-            # It slows all of them alike: what is far slower than their middle is slow for another reason, too.
+            # It slows all alike: what is far slower than their middle is slow for another reason, too.
             most = TWICE * float(np.median(units.level[[*explained]]))
             explained = {at for at in explained if units.level[at] <= most}
         touched = {number for at in explained for number in holding[at]}

@@ -158,14 +158,15 @@ def test_two_unlike_pauses_are_listed_where_no_other_rank_has_any_and_are_no_ala
     assert not any(one.is_alarm for one in paused)
 
 
-@pytest.mark.parametrize("pause_us", [90e3, 15e3])
-def test_pauses_of_many_ranks_each_at_its_own_time_are_summed_and_are_the_jobs(pause_us: float) -> None:
-    """Each of them is chance; together they hold up every step. No rank and no host has more of them."""
+@pytest.mark.parametrize(("pause_us", "is_asked"), [(90e3, True), (15e3, False)])
+def test_pauses_of_many_ranks_each_at_its_own_time_are_summed(pause_us: float, *, is_asked: bool) -> None:
+    """Each of them is chance; together they hold up every step."""
     free, preparing = idle(8), idle(8, usual_us=2e3)
     free[np.arange(8) * 2, np.arange(8)] += pause_us
     found = detect(evidence_of_idle(peers_agree(N_RANKS, 8, share=0.5), free, preparing, WHERE), WHERE)
-    assert "costly_unexplained" not in [one.kind for one in found.notes]
-    assert [one.ranks for one in found.findings if one.id == "periodic_pause-by-turns"] == [()]
+    assert ("costly_unexplained" in [one.kind for one in found.notes]) == is_asked
+    sums = [one for one in found.findings if one.id == "periodic_pause-by-turns"]
+    assert [one.ranks for one in sums] == [tuple(range(0, 16, 2))]
     assert not any(one.is_alarm for one in found.findings)
 
 
@@ -178,22 +179,6 @@ def test_a_rhythm_is_no_less_probable_than_other_ranks_have_it() -> None:
         together[rank, rank % 3 :: 3] = 20e3
     chances = [least_by_chance(one, one > 0)[2][RANK] for one in (alone, together)]
     assert chances[1] > 10 * chances[0]
-
-
-def test_pauses_of_many_ranks_of_the_only_host_leave_a_question() -> None:
-    free, preparing = idle(8), idle(8, usual_us=2e3)
-    free[np.arange(8) * 2, np.arange(8)] += 90e3
-    where = on_hosts(N_RANKS, N_RANKS)
-    found = detect(evidence_of_idle(peers_agree(N_RANKS, 8, share=0.5), free, preparing, where), where)
-    assert "costly_unexplained" in [one.kind for one in found.notes]
-
-
-def test_pauses_of_which_one_host_has_most_leave_a_question() -> None:
-    free, preparing = idle(8), idle(8, usual_us=2e3)
-    free[[0, 1], [1, 4]] += [120e3, 250e3]
-    found = detect(evidence_of_idle(peers_agree(N_RANKS, 8, share=0.5), free, preparing, WHERE), WHERE)
-    assert "costly_unexplained" in [one.kind for one in found.notes]
-    assert [one.ranks for one in found.findings if one.id == "periodic_pause-by-turns"] == [(0, 1)]
 
 
 @pytest.mark.parametrize("every", [2, 3])

@@ -51,12 +51,12 @@ def test_every_format_tells_the_slow_rank(name: str) -> None:
 def test_a_new_report_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, folder = write_small_run(tmp_path / "run"), tmp_path / "out"
     command = [str(run), "--output", str(folder), "-q", "--scheduler=threads", "--no-report"]
-    line = FileReport(longest_step.files, "longest_step.txt")
+    line = FileReport(longest_step.files, "longest_step.txt", "the longest step")
     monkeypatch.setattr(everything, "FILES", (line, *FILES))
     assert main(command) == 0
     assert (folder / "longest_step.txt").read_text().endswith(" ms\n")
 
-    unwanted = FileReport(line.files, line.owned, lambda options: options.write_report)
+    unwanted = FileReport(line.files, line.owned, line.holds, lambda options: options.write_report)
     monkeypatch.setattr(everything, "FILES", (unwanted, *FILES))
     (folder / "longest_step.txt").write_text("older")
     assert main(command) == 0
