@@ -90,7 +90,7 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         if best.name not in ("link", "group"):
             # It slows all alike: what is far slower than their middle is slow for another reason, too.
             most = TWICE * float(np.median(units.level[[*explained]]))
-            explained = {at for at in explained if units.level[at] <= most}
+            explained = frozenset(at for at in explained if units.level[at] <= most)
         touched = {number for at in explained for number in holding[at]}
         ports = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
         for other in (parts[number] for number in touched if best.name in _CARD):
