@@ -318,14 +318,7 @@ class HostCollection:
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
             wants_whole = placed.stays_whole or not self._options.columns
-            if (
-                file is None
-                or file.reason == UNREAD
-                or (
-                    file.reduced_from_bytes is not None
-                    and (wants_whole or not self._shared.journal.begins_with(file, _OUR_COLUMNS))
-                )
-            ):
+            if file is None or not self._serves(file, wants_whole=wants_whole):
                 missing.append(placed)
             else:
                 present[entry.path] = file
@@ -337,6 +330,12 @@ class HostCollection:
                 del present[placed.entry.path]
                 missing.append(placed)
         return present, _smallest_first(missing)
+
+    def _serves(self, file: CollectedFile, *, wants_whole: bool) -> bool:
+        """Whether a file that is here is what would be fetched."""
+        if file.reason == UNREAD or file.reduced_from_bytes is None:
+            return file.reason != UNREAD
+        return not wants_whole and self._shared.journal.begins_with(file, _OUR_COLUMNS)
 
 
 def _smallest_first(files: Iterable[PlacedFile]) -> list[PlacedFile]:
