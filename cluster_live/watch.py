@@ -97,10 +97,11 @@ def watch(
         began_s = time.monotonic()
         look = _look(hosts, live, base, shown, say)
         budget.spent(look.busy_s)
-        already, told = told, told_after(told, before, look.key)
+        news = told_after(told, before, look.key)
         before = look.key
         with _going_on(say):
-            _tell(look, options, told != already, base, say)
+            _tell(look, options, news != told, base, say)
+            told = news
         share = budget.share(time.monotonic())
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
         say(f"{look.outcome.line_in(live.language)}\n  {captured}")

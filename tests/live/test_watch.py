@@ -199,3 +199,15 @@ def test_a_directory_that_cannot_be_written_ends_no_watch(tmp_path: Path, in_the
     said = failed_rounds(tmp_path, n_rounds=2)
     assert sum("not analysed" in line for line in said) == 2
     assert sum(line.startswith("warning: ") and in_the_way in line for line in said) == 2
+
+
+def test_news_that_could_not_be_told_are_told_by_a_later_round(tmp_path: Path) -> None:
+    base = tmp_path / "watch"
+    base.mkdir()
+    (base / ".untold").write_text("")
+    failed_rounds(tmp_path, n_rounds=1)
+    first = json.loads((base / RECORD_NAME).read_text())["told"]
+    (base / ".untold").unlink()
+    failed_rounds(tmp_path, n_rounds=1)
+    last = json.loads((base / RECORD_NAME).read_text().splitlines()[-1])["told"]
+    assert (first, last) == (["healthy"], ["failed"])
