@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_hook.spool.spool import exit_words, parse_request_file
+from cluster_hook.spool.request import exit_words, parse_request_file
 from cluster_run.errors import InputError
 
 EPILOG = Path(__file__).parents[3] / "deploy" / "slurm" / "epilog_slurmctld.sh"
