@@ -62,7 +62,8 @@ def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, F
             own = events[rank] & (series[rank] >= least)
             if own.sum() > 1 or not found:
                 by_number = chance_of_as_many(int(own.sum()), series, rank, least)
-                shared = float((np.delete(rhythms, rank) == (rhythm_of(own) or -1)).mean())
+                others = np.delete(rhythms, rank)
+                shared = np.count_nonzero(others == (rhythm_of(own) or -1)) / max(len(others), 1)
                 found.append((by_number * max(chance_of_pattern(series[rank], own), shared), least))
         size[rank] = min(found)[1]
         told[rank] &= series[rank] >= size[rank]

@@ -181,6 +181,14 @@ def test_a_rhythm_is_no_less_probable_than_other_ranks_have_it() -> None:
     assert chances[1] > 10 * chances[0]
 
 
+def test_the_only_rank_shares_its_rhythm_with_no_other() -> None:
+    alone = np.zeros((1, 12))
+    alone[0, 1::3] = [60e3, 90e3, 70e3, 80e3]
+    told, _, chance = least_by_chance(alone, alone > 0)
+    assert told.sum() == 4
+    assert 0 < chance[0] < 1
+
+
 @pytest.mark.parametrize("every", [2, 3])
 def test_a_pause_of_the_whole_job_costs_its_length_though_half_of_the_steps_have_it(every: int) -> None:
     case = judged(replace(SMALL, steps=6), f"periodic_pause:60@all,every={every}")
