@@ -142,4 +142,5 @@ def with_shared_input(suspects: Sequence[Suspect]) -> list[Suspect]:
         facts=(fact("inputs_late", ranks=ranks, more_us=most_us),),
         is_alarm=any(one.is_alarm for one in late), p_value=min(one.p_value for one in late),
     )  # fmt: skip
-    return [shared, *(one for one in suspects if id(one) not in {id(other) for other in late})]
+    gone = {id(one) for one in late}
+    return [shared, *(one for one in suspects if id(one) not in gone)]

@@ -115,14 +115,14 @@ def render(
 
 def _news(result: AnalysisResult) -> list[Finding]:
     """Return the findings that take a row; one that costs nothing takes none, unless it is an alarm."""
-    run, findings = result.document.run, result.document.findings
+    step_ms, findings = result.document.run.step_ms, result.document.findings
     gains = {one.id: Cost(None, gain_ms) for one, gain_ms in gains_ms(findings)}
-    return [
-        one
-        for one in findings
-        if one.is_alarm
-        or not all(cost.is_nothing(run.step_ms) for cost in (cost_of(one), gains.get(one.id, cost_of(one))))
-    ]
+
+    def is_nothing(one: Finding) -> bool:
+        cost = cost_of(one)
+        return cost.is_nothing(step_ms) and gains.get(one.id, cost).is_nothing(step_ms)
+
+    return [one for one in findings if one.is_alarm or not is_nothing(one)]
 
 
 def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:
