@@ -28,13 +28,17 @@ def ran_here(
     main: Callable[[Sequence[str]], int], argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the `main` of a command in this process: to start another one takes longer than most commands."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         for name, value in env.items():
             patched.setenv(name, value)
         patched.chdir(cwd or Path.cwd())
-        code = main(argv)
-    return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+        try:
+            code = main(argv)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(argv, int(code), out, err)
 
 
 def program(path: Path, script: str) -> Path:

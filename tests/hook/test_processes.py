@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from cluster_hook.processes import run_command
 
@@ -39,15 +42,11 @@ def test_a_command_that_is_not_there_is_a_value_too() -> None:
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    code = (
-        "import subprocess\n"
-        "sleeper = subprocess.Popen(['sleep', '100'])\n"
-        f"open({str(pid_file)!r}, 'w').write(str(sleeper.pid))\n"
-        "sleeper.wait()\n"
-    )
-    end = run_command(python(code), name="it", deadline_s=3.0)
+    # A shell writes it in milliseconds; Python may start for seconds where others compute.
+    hangs = ["sh", "-c", f"sleep 100 & echo $! > {shlex.quote(str(pid_file))}; wait"]
+    end = run_command(hangs, name="it", deadline_s=2.0)
     assert end.code is None
-    assert "did not end within 3 s" in end.reason
+    assert "did not end within 2 s" in end.reason
     wait_until_gone(int(pid_file.read_text()))
 
 
@@ -105,7 +104,7 @@ def test_a_command_is_ended_when_it_is_told_to_stop() -> None:
 def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    waiting = f"open({str(fifo)!r}).read()"
+    waiting = f"import os; reader = open({str(fifo)!r}); os.write(2, b'here\\n'); reader.read()"
     code = (
         "import sys\n"
         "from cluster_hook.processes import run_command\n"
@@ -113,15 +112,13 @@ def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -
         "with interruptible():\n"
         f"    run_command([sys.executable, '-c', {waiting!r}], name='it', deadline_s=120)\n"
     )
-    hook = subprocess.Popen(python(code), stderr=subprocess.DEVNULL)
-    with fifo.open("w"):
+    with subprocess.Popen(python(code), stderr=subprocess.PIPE, text=True) as hook, fifo.open("w"):
+        assert hook.stderr is not None
+        assert hook.stderr.readline() == "here\n"  # the hook passes it on, so it waits for its command by now
         hook.send_signal(signal.SIGTERM)
-        hook.wait(30)
-        try:
-            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return
-    raise AssertionError("the command outlived the hook")
+        hook.communicate(timeout=120)
+        with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
+            os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
 
 
 def wait_until_gone(pid: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,7 +21,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scan
 _SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 _UP_DEADLINE_S = 100.0
 _JOB_DEADLINE_S = 150.0
-_LAST_STATES = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+_LAST_STATES = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 _CONFIGURATION = """\
 ClusterName=lab
@@ -117,12 +118,12 @@ class SlurmLab:
         return dict(word.partition("=")[::2] for word in words)
 
     def wait_for(self, job: str) -> str:
-        """Wait for the end of a job; return its state."""
+        """Wait for the end of a job, of all its parts; return the state of the last one."""
         states: list[str] = []
 
         def has_ended() -> bool:
-            states.append(self.job_fields(job)["JobState"])
-            return states[-1] in _LAST_STATES
+            states[:] = re.findall(r"JobState=(\w+)", self.run("scontrol", "-o", "show", "job", job).stdout)
+            return set(states) <= _LAST_STATES
 
         self.wait_until(has_ended, f"job {job} did not end")
         return states[-1]

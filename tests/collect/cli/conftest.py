@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pty
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import yaml
 
 from cluster_collect.cli import main
 from demo.sshd import SshLab, SshServer
-from tests.commands import ran
+from tests.commands import ran, ran_here
 from tests.needed import need_sshd
 
 CAPTURE = "node_1_20250101_ascend_pt"
@@ -79,22 +76,7 @@ def run_collect(
     arguments: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run cluster-collect in this process, as if it had one of its own in a directory."""
-    before = Path.cwd()
-    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
-    os.chdir(directory)
-    try:
-        with (
-            mock.patch.dict(os.environ, {"COLUMNS": "100", **(environment or {})}),
-            redirect_stdout(streams[0]),
-            redirect_stderr(streams[1]),
-        ):
-            code = main(arguments)
-    except SystemExit as end:
-        code = int(end.code or 0)
-    finally:
-        os.chdir(before)
-    stdout, stderr = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(arguments, int(code), stdout, stderr)
+    return ran_here(main, arguments, {"COLUMNS": "100", **(environment or {})}, directory)
 
 
 def process_of(

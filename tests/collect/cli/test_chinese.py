@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from types import ModuleType
 
@@ -19,8 +17,10 @@ import cluster_fleet
 import cluster_hook
 import cluster_live
 import cluster_simulate
+from cluster_analysis.cli import main as analyse
 from cluster_run.manifest import read_manifest
 from cluster_run.said.chinese import in_chinese, translated
+from cluster_simulate.cli import main as simulate
 from tests.chinese import (
     CHINESE,
     INSTEAD,
@@ -30,9 +30,11 @@ from tests.chinese import (
     pairs_of_texts,
     sentences_of,
 )
-from tests.commands import ran
+from tests.commands import ran_here
 
 from .conftest import Hosts, run_collect
+
+IN_CHINA = {"LC_ALL": "zh_CN.UTF-8"}
 
 
 def chinese(hosts: Hosts, *arguments: str) -> str:
@@ -132,21 +134,18 @@ def test_every_error_and_remark_of_a_command_has_its_chinese(package: ModuleType
 def test_what_ends_a_command_is_chinese_where_the_environment_is(
     module: str, given: list[str], expected: str, tmp_path: Path
 ) -> None:
-    environment = {**os.environ, "LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
-    ended = ran([sys.executable, "-m", module, *given], cwd=tmp_path, env=environment)
+    ended = ran_here(import_module(f"{module}.cli").main, given, IN_CHINA, tmp_path)
     assert ended.stderr.endswith(expected)
     assert english_in(ended.stderr) == []
 
 
 @pytest.mark.slow
 def test_a_job_is_simulated_and_analysed_without_an_english_sentence(tmp_path: Path) -> None:
-    environment = {**os.environ, "LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
     job = ["run", "--tp=1", "--pp=1", "--dp=4", "--scenario=slow_rank:1.5@1"]
-    simulated = ran([sys.executable, "-m", "cluster_simulate", *job], cwd=tmp_path, env=environment)
+    simulated = ran_here(simulate, job, IN_CHINA, tmp_path)
     assert "run：4 张卡，每步 " in simulated.stdout
     (tmp_path / "run/cluster.db").touch()
-    words = [sys.executable, "-m", "cluster_analysis", "run", "--json"]
-    ended = ran(words, cwd=tmp_path, env=environment)
+    ended = ran_here(analyse, ["run", "--json"], IN_CHINA, tmp_path)
     assert "在删除 run/cluster.db 之前" in ended.stderr
     assert english_in(simulated.stdout + ended.stderr) == []
 
