@@ -1,8 +1,8 @@
 """Windows of one role that are alike are judged together, as more steps of one job.
 
 They are alike where the same processes wrote captures of the same ranks, in the same form, with the same
-groups, level and version, of steps that have numbers, one window after the other. Numbers that are there
-twice count on from window to window, and leave one out: what passed between two windows is no part of a step.
+groups, level and version, of steps that have numbers, one window after the other. Where a window's numbers do
+not leave one out behind those before, all count on and do: what passed between windows is no part of a step.
 Windows without steps are compared each by itself: it is unknown how many iterations each holds.
 """
 
@@ -94,7 +94,7 @@ def _first_steps(windows: Sequence[Part]) -> list[int] | None:
     steps = [_steps_of(one.captures) for one in windows]
     if any(not one or one == _NO_STEP for one in steps):
         return None
-    if len(set().union(*steps)) == sum(map(len, steps)):
+    if all(max(before) + 1 < min(own) for before, own in pairwise(steps)):
         return [0] * len(steps)
     added = [0]
     for before, own in pairwise(steps):

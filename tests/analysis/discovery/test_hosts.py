@@ -169,6 +169,14 @@ def test_numbers_of_steps_that_are_there_twice_count_on_behind_one_that_is_left_
         assert set(getattr(some, name)["step"].to_pylist()) == {1, 3}, name
 
 
+def test_numbers_that_follow_on_from_the_window_before_or_lie_below_it_leave_one_out_too(
+    tmp_path: Path,
+) -> None:
+    for hour, steps in ((12, ("4", "5")), (13, ("6", "7")), (14, ("0", "1"))):
+        window(tmp_path, hour, steps)
+    assert steps_of(tmp_path) == [{4, 5, 7, 8, 10, 11}] * 2
+
+
 def test_windows_that_are_not_alike_are_judged_each_by_itself(tmp_path: Path) -> None:
     others = {
         "other processes": {"pid": 2000},
