@@ -47,6 +47,9 @@ OUTPUT_FILES = {
     #: done.
     "done": layout.PARSED_MARK_NAME,
 }
+_METADATA = "profiler_metadata.json"
+#: Where old torch_npu wrote it, among raw data.
+_OLD_PLACE = "FRAMEWORK"
 #: Files that identify a capture, without any records.
 _ABOUT = {"metadata", "profiler_info", "done"}
 #: A capture with any of these has text form.
@@ -95,9 +98,11 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         files["profiler_db"] = inside[database.string]
         if database.group(2):
             said[database.string] = Rank(int(database.group(2)))
-    for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", info)):
+    for role, name in (("metadata", _METADATA), ("profiler_info", info)):
         if name in about:
             files[role] = about[name]
+    if _METADATA not in about and (directory / _OLD_PLACE / _METADATA).is_file():
+        files["metadata"] = directory / _OLD_PLACE / _METADATA
     rank = next(iter(said.values()), None)
     if not files.keys() - _ABOUT:
         return None, Problem(

@@ -45,6 +45,15 @@ def test_the_metadata_alone_says_the_rank(tmp_path: Path, document: object) -> N
     assert ranks_below(tmp_path) == [3]
 
 
+def test_the_metadata_counts_where_old_torch_npu_wrote_it_too(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 3, has_info=False, metadata=metadata(3))
+    (capture / "FRAMEWORK").mkdir()
+    (capture / "profiler_metadata.json").rename(capture / "FRAMEWORK/profiler_metadata.json")
+    (source,) = discover(tmp_path).sources
+    assert source.rank == 3
+    assert source.files["metadata"].endswith("FRAMEWORK/profiler_metadata.json")
+
+
 @pytest.mark.parametrize(
     "document", [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True)]
 )
