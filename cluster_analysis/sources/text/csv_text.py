@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ def read_columns(
     A line with another number of cells, and a last line that was cut off, are left out and remarked.
 
     Raises:
-        BadFileError: missing, empty, not UTF-8, without any wanted column, or without one that is needed.
+        BadFileError: missing, empty, not UTF-8, without any wanted column, without one that is needed, or
+            with two columns of one wanted name.
     """
     return read_files([(str(path), 0)], wanted, needed, remark)[0]
 
@@ -55,12 +57,15 @@ def read_files(
     contents = [read_lines(Path(path), remark) for path, _ in files]
     first = _first_line_of(contents[0])
     header = _header(first)
-    by_folded = {_folded(name): name for name in reversed(header)}
+    by_folded = {_folded(name): name for name in header}
     found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
     if not found and len(header) == 1 and _OTHER_SEPARATORS.search(first):
         raise BadFileError(fact("not_by_commas"))
     if not found:
         raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
+    times = Counter(_folded(name.partition(REPEAT_MARK)[0]) for name in header)
+    if any(times[_folded(name)] > 1 for name in found):
+        raise BadFileError(fact("two_columns_of_one_name"))
     columns = list(dict.fromkeys(found.values()))
     if len(files) == 1:
         text = _parse(contents[0], header, columns, remark)

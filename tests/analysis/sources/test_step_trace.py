@@ -163,3 +163,21 @@ def test_a_single_step_that_lacks_cells_says_why_there_is_no_step(tmp_path: Path
         f"it has a header and no step; truncated at byte {len(text)}: "
         "the last line has no end, and was left out"
     )
+
+
+@pytest.mark.parametrize("other", ["Computing", "computing", "Com puting"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_file_with_two_columns_of_one_name_is_nobodys_and_told(
+    tmp_path: Path, other: str, *, is_first: bool
+) -> None:
+    header, row = step_csv({"50": STEP_ROW}).splitlines()
+    pairs = ((other, header), ("1.0", row))
+    text = "".join(f"{','.join(one if is_first else reversed(one))}\n" for one in pairs)
+    with refused("it has two columns of one name"):
+        read(tmp_path, text)
+
+
+def test_two_columns_of_one_name_that_nothing_reads_cost_nothing(tmp_path: Path) -> None:
+    header, row = step_csv({"50": STEP_ROW}).splitlines()
+    rows, remarks = read(tmp_path, f"{header},Other,Other\n{row},1,2\n")
+    assert (rows[0]["computing_us"], remarks) == (8873.75, [])
