@@ -21,14 +21,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from cluster_collect.live.collected import Hosts, taken
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
-from cluster_live.collected import Hosts, taken
-from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError
 from demo.sshd import SshLab
-from tests.live.hosts import Cluster, Job, need_namespaces
-from tests.live.profiler_wheel import profiler_package
+from tests.collect.live.hosts import Cluster, Job, need_namespaces
+from tests.collect.live.profiler_wheel import profiler_package
 
 _STEPS = 3
 _EVERY = 5

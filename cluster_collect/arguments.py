@@ -21,6 +21,7 @@ from cluster_collect.argument_types import (
     size_or_nothing,
     time_limit,
 )
+from cluster_collect.live.options import LiveOptions, add_live_options, live_options
 from cluster_collect.selection.options import (
     RankArguments,
     add_rank_options,
@@ -28,7 +29,6 @@ from cluster_collect.selection.options import (
     what_arguments,
 )
 from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compression
-from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (
     Parser,
     add_about,

@@ -191,8 +191,8 @@ def _collect(job: _Job, shown: Display) -> Result:
 
 
 def _live(job: _Job, shown: Display) -> Result:
-    from cluster_live.collected import Hosts  # noqa: PLC0415 - what only a capture needs
-    from cluster_live.command import called  # noqa: PLC0415
+    from cluster_collect.live.collected import Hosts  # noqa: PLC0415 - what only a capture needs
+    from cluster_collect.live.command import called  # noqa: PLC0415
 
     assert job.arguments.live is not None
     hosts = Hosts(job.inventory.specs, job.arguments.options, job.inventory.rank_table, job.origin)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_collect.live.options import PROGRAM
 from cluster_collect.remote.reader import reader
 from cluster_collect.show.json_result import error_json
 from cluster_collect.wording import printable
-from cluster_live.options import PROGRAM
 from cluster_run.command_line import interruptible
 from cluster_run.errors import ClusterError, ExitCode, InputError, refused_by_system
 from cluster_run.said.chinese import translated

@@ -20,7 +20,7 @@ WORKERS_A_PROCESSOR = 4
 MOST_WORKERS = 8
 #: Tests that mostly wait, for servers, jobs and deadlines; those that take longest first.
 WAITING = (
-    *("tests/slurm/", "tests/live/", "tests/test_install.py", "tests/fleet/", "tests/act/"),
+    *("tests/slurm/", "tests/collect/live/", "tests/test_install.py", "tests/fleet/", "tests/act/"),
     *("tests/browser/", "tests/collect/", "tests/hook/"),
 )
 #: What takes longest of the others.
@@ -38,7 +38,11 @@ TOGETHER = {
 }
 #: Tests of these share nothing, and each waits long.
 APART = (
-    *("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py"),
+    *(
+        "tests/collect/live/test_traps.py",
+        "tests/collect/live/test_msmonitor.py",
+        "tests/collect/live/test_command.py",
+    ),
     "tests/collect/transfer/test_columns_cut.py",
 )
 # Dask's processes look at themselves 150 times a second: four that wait take a tenth of a processor.

@@ -13,7 +13,6 @@ PACKAGES = (
     "cluster_run",
     "cluster_reduce",
     "cluster_collect",
-    "cluster_live",
     "cluster_analysis",
     "cluster_simulate",
     "cluster_hook",
@@ -97,29 +96,30 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_collect.transfer.plan cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
         ),
         # Runs on hosts, where nothing else of ours is.
-        "cluster_live.host": "",
-        "cluster_live.options": "cluster_collect.argument_types cluster_run",
-        "cluster_live.ways": (
-            "cluster_live.common_start cluster_live.host cluster_live.options cluster_live.session "
-            "cluster_live.sight cluster_live.whose "
+        "cluster_collect.live.host": "",
+        "cluster_collect.live.options": "cluster_collect.argument_types cluster_run",
+        "cluster_collect.live.ways": (
+            "cluster_collect.live.common_start cluster_collect.live.host cluster_collect.live.options "
+            "cluster_collect.live.session cluster_collect.live.sight cluster_collect.live.whose "
             f"{_COLLECTOR} cluster_run"
         ),
-        "cluster_live": (
-            "cluster_live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
+        "cluster_collect.live": (
+            "cluster_collect.live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
             "cluster_collect.selection.suspects cluster_collect.inventory.nodesets cluster_collect.runner "
             f"{_COLLECTOR} cluster_run"
         ),
         # Collectives of hosts are laid beside each other as the analysis does it.
-        "cluster_live.collectives": (
-            "cluster_live.outcome cluster_analysis.discovery cluster_analysis.engine "
+        "cluster_collect.live.collectives": (
+            "cluster_collect.live.outcome cluster_analysis.discovery cluster_analysis.engine "
             "cluster_analysis.reports.timeline.clocks cluster_analysis.tables cluster_run"
         ),
         # What is said while a job runs is what the hooks say after it.
-        "cluster_live.watch": (
-            "cluster_live.collected cluster_live.options cluster_live.outcome cluster_collect.runner "
+        "cluster_collect.live.watch": (
+            "cluster_collect.live.collected cluster_collect.live.options cluster_collect.live.outcome "
+            "cluster_collect.runner "
             f"cluster_hook.telling {_COLLECTOR} cluster_run"
         ),
-        "cluster_collect": "cluster_collect cluster_live cluster_run",
+        "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",
@@ -295,9 +295,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.executed": "benchmarks.models.format cluster_analysis",
         "benchmarks.fleet": "cluster_fleet",
-        "benchmarks": (
-            "cluster_run cluster_collect cluster_live cluster_analysis cluster_simulate cluster_hook demo"
-        ),
+        "benchmarks": ("cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo"),
     }.items()
 }
 #: With more modules than this a package has more than one thought.

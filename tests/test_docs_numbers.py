@@ -16,6 +16,8 @@ from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BY
 from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import judging
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_collect.live import watch
+from cluster_collect.live.options import WayName
 from cluster_collect.selection.options import KINDS
 from cluster_collect.spec import CollectOptions
 from cluster_collect.store import incoming
@@ -24,8 +26,6 @@ from cluster_collect.transfer.ways import intake
 from cluster_fleet.judging import judge, probes
 from cluster_hook import job
 from cluster_hook.telling import outcome, teller, webhook
-from cluster_live import watch
-from cluster_live.options import WayName
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
 from tests.test_docs_decisions import WORDS, percent
 from tools.bundle import PYTHONS

@@ -71,7 +71,7 @@ REGISTRIES = {
     "forms of inventories": (
         "cluster_collect/inventory/forms.py", "cluster_collect/inventory", 3, _gives_a_draft,
     ),
-    "ways to capture": ("cluster_live/ways/registry.py", "cluster_live/ways", 4, _is_way),
+    "ways to capture": ("cluster_collect/live/ways/registry.py", "cluster_collect/live/ways", 4, _is_way),
     "ways to act": ("cluster_act/ways/registry.py", "cluster_act/ways", 5, _acts),
     "subcommands of the hook": (
         "cluster_hook/cli.py", "cluster_hook/subcommands", 6, _takes("commands"),

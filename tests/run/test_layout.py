@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cluster_collect.live.host import captures
 from cluster_collect.remote.programs import LOOK
-from cluster_live.host import captures
 from cluster_reduce import reduction
 from cluster_run import layout
 from cluster_run.ids import HostId

@@ -1,0 +1,247 @@
+"""`--every 30m --keep 48`: captures at intervals; notifies when a verdict changes, and only then.
+
+Hooks report after a job; this reports while it runs, by the same webhook and metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from cluster_collect.live.collected import SUSPECTS_SUFFIX, Hosts, Shown, analysed, findings_of, taken
+from cluster_collect.live.options import LiveOptions
+from cluster_collect.live.outcome import reasons
+from cluster_collect.runner import run_interruptibly
+from cluster_collect.wording import format_seconds
+from cluster_hook.telling.metrics import write_metrics
+from cluster_hook.telling.outcome import Outcome
+from cluster_hook.telling.teller import Teller, TellOptions
+from cluster_hook.telling.verdict import Verdict, read_verdict
+from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
+from cluster_run.files import json_of, write_text_whole
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+from cluster_run.said.chinese import translated
+
+#: The most of a job's time that a watch has it run captured.
+MOST_SHARE = 0.01
+#: One line a round, beside the run directories.
+RECORD_NAME = "live.jsonl"
+_RUN_PREFIX = "live-"
+#: Messages that were not taken yet.
+_BACKLOG = ".untold"
+#: The verdict, and its alarms.
+Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One look at the job. A change of `key` is reported; `outcome` is the report."""
+
+    key: Key
+    outcome: Outcome
+    busy_s: float = 0.0
+
+
+@dataclass
+class Budget:
+    """How long the job ran captured, of how long it was watched; in seconds of the monotonic clock."""
+
+    began_s: float
+    busy_s: float = 0.0
+    #: The cost of the last capture is the estimate for the next one.
+    last_s: float = field(default=0.0)
+
+    def spent(self, busy_s: float) -> None:
+        """Count a capture."""
+        self.busy_s += busy_s
+        self.last_s = busy_s
+
+    def share(self, now_s: float) -> float:
+        """Return the share of the time so far."""
+        return self.busy_s / max(now_s - self.began_s, self.busy_s, 1e-9) if self.busy_s else 0.0
+
+    def next_s(self, every_s: float, round_began_s: float) -> float:
+        """Return when the next capture may begin: then all of them, with it, are within the share."""
+        affordable_s = self.began_s + (self.busy_s + self.last_s) / MOST_SHARE - self.last_s
+        return max(round_began_s + every_s, affordable_s)
+
+
+def watch(
+    hosts: Hosts,
+    live: LiveOptions,
+    base: Path,
+    shown: Shown,
+    say: Callable[[str], None],
+    n_rounds: int | None = None,
+) -> tuple[str, ExitCode]:
+    """Capture, judge and tell until interrupted, or for a number of rounds.
+
+    Raises:
+        InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
+        UsageError: the notifications that were asked for cannot be sent.
+    """
+    options = _tell_options(live)
+    every_s = live.every_s or 0.0
+    budget = Budget(time.monotonic())
+    base = base.absolute()  # Messages are read elsewhere.
+    before, told = _last_keys(base)
+    n_done = 0
+    while True:
+        began_s = time.monotonic()
+        look = _look(hosts, live, base, shown, say)
+        budget.spent(look.busy_s)
+        news = told_after(told, before, look.key)
+        before = look.key
+        with _going_on(say):
+            _tell(look, options, news != told, base, say)
+            told = news
+        share = budget.share(time.monotonic())
+        captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
+        say(f"{look.outcome.line_in(live.language)}\n  {captured}")
+        with _going_on(say):
+            _record(base, look, told, share, live.keep)
+        with _going_on(say):
+            _prune(base, live.keep)
+        n_done += 1
+        if n_done == n_rounds:
+            return "", ExitCode.DONE
+        wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
+        if wait_s > every_s:
+            why = f"more would be over {100 * MOST_SHARE:g}% of the time"
+            say(f"the next capture is in {format_seconds(wait_s)}: {why}")
+        time.sleep(wait_s)
+
+
+@contextmanager
+def _going_on(say: Callable[[str], None]) -> Iterator[None]:
+    """Say that a disk is full or fails. It ends no watch: in the next round it may be well."""
+    try:
+        yield
+    except OSError as error:
+        say(f"warning: {in_words(error)}")
+
+
+def _tell_options(live: LiveOptions) -> TellOptions:
+    chosen: dict[str, WebhookFormat] = {one: one for one in FORMATS}
+    if live.webhook_format not in chosen:
+        raise UsageError(f"--webhook-format {live.webhook_format!r} is none of {', '.join(FORMATS)}")
+    return TellOptions(
+        webhook=find_webhook(live.webhook_file, chosen[live.webhook_format]),
+        prometheus_dir=live.prometheus_dir,
+        language=live.language,
+    )
+
+
+def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None]) -> Round:
+    job = live.job or base.name
+    run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
+        code, why = analysed(result)
+        if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
+            raise ClusterError(f"{result.run} could not be analysed: {why}")
+        verdict = read_verdict(findings_of(result.run))
+        results = result.run / ANALYSIS_OUTPUT_NAME
+        metrics = write_metrics(results)
+    except InterruptedRunError:
+        raise
+    except (ClusterError, OSError) as error:
+        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=in_words(error))
+        return Round(("failed",), outcome)
+    busy_s = result.captured.busy_s + (result.zoomed.captured.busy_s if result.zoomed else 0.0)
+    outcome = Outcome(
+        job,
+        "",
+        "running",
+        "analysed",
+        code,
+        results,
+        verdict,
+        reasons(result.captured.lost, hosts.names),
+        metrics,
+    )
+    return Round(news_of(verdict), outcome, busy_s)
+
+
+def news_of(verdict: Verdict) -> Key:
+    """Return the part of a verdict whose change is reported: what is wrong and where, not by how much."""
+    places = {f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.alarms}
+    return (verdict.verdict, *sorted(places))
+
+
+def told_after(told: Key, before: Key | None, key: Key) -> Key:
+    """Return what readers know after a round; it is sent to them where it is not what they were `told`.
+
+    An alarm that is new to them is told at once. All else may be chance in one capture: it is told when two
+    rounds in a row say it, or the first one of all.
+    """
+    alarms = {*told[1:], *key[1:]}
+    if len(alarms) > len(told) - 1:
+        return (key[0], *sorted(alarms))
+    return key if before in (key, None) else told
+
+
+def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Callable[[str], None]) -> None:
+    """Write the metrics, which are of now; send a message for a change, or keep it until it is taken."""
+
+    def kept(key: str, trouble: str) -> None:
+        if trouble:
+            say(f"warning: {trouble}")
+
+    backlog = base / _BACKLOG
+    backlog.mkdir(parents=True, exist_ok=True)
+    with Teller(replace(options, when="always" if changed else "never"), kept, backlog) as teller:
+        teller.tell(look.outcome.job, look.outcome)
+
+
+def _last_keys(base: Path) -> tuple[Key | None, Key]:
+    """Return the key of the last round, None without any, and what readers know, also by an earlier call."""
+    try:
+        line = json_of(_lines(base)[-1])
+        key = tuple(map(str, line["key"]))
+        return key, tuple(map(str, line.get("told", key)))
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None, ("healthy",)
+
+
+def _lines(base: Path) -> list[str]:
+    path = base / RECORD_NAME
+    return path.read_text(errors="replace").splitlines() if path.is_file() else []
+
+
+def _record(base: Path, look: Round, told: Key, share: float, keep: int) -> None:
+    """Write a line of this round behind those of earlier rounds; the oldest lines go."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    spent = {"busy_s": round(look.busy_s, 3), "share": round(share, 6)}
+    line = json.dumps({"at": at, "key": look.key, "told": told, **spent, "line": look.outcome.line})
+    lines = [*_lines(base), line][-keep:]
+    write_text_whole(base / RECORD_NAME, "".join(f"{one}\n" for one in lines))
+
+
+def _prune(base: Path, keep: int) -> None:
+    """Remove the oldest captures of this watch, and what was looked at closer with them.
+
+    A round that failed pushes no capture out; of several the last one stays, to be looked at.
+    """
+    # The record tells their order, as a clock may be set back. What is no longer in it is older.
+    record = "".join(_lines(base))
+    runs = sorted(
+        (
+            path
+            for path in base.glob(f"{_RUN_PREFIX}*")
+            if path.is_dir() and not path.name.endswith(SUSPECTS_SUFFIX)
+        ),
+        key=lambda path: (record.find(f"{path.name}/"), path),
+    )
+    judged = [path for path in runs if findings_of(path).is_file()]
+    failed = [path for path in runs if path not in judged]
+    for path in (*judged[:-keep], *failed[:-1]):
+        shutil.rmtree(path.with_name(f"{path.name}{SUSPECTS_SUFFIX}"), ignore_errors=True)
+        shutil.rmtree(path)
