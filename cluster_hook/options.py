@@ -9,10 +9,10 @@ from pathlib import Path
 from cluster_hook.checks import check_follow_options
 from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
-from cluster_hook.telling.teller import TELL_WHEN, TellOptions
-from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
 from cluster_run.command_line import add_language, add_valued, language_of, named_path, number_above_0
 from cluster_run.findings import FAILING
+from cluster_tell.teller import TELL_WHEN, TellOptions
+from cluster_tell.webhook import FORMATS, URL_VARIABLE, find_webhook
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()

@@ -15,6 +15,7 @@ PACKAGES = (
     "cluster_collect",
     "cluster_analysis",
     "cluster_simulate",
+    "cluster_tell",
     "cluster_hook",
     "cluster_fleet",
     "cluster_act",
@@ -117,7 +118,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.live.watch": (
             "cluster_collect.live.collected cluster_collect.live.options cluster_collect.live.outcome "
             "cluster_collect.runner "
-            f"cluster_hook.telling {_COLLECTOR} cluster_run"
+            f"cluster_tell {_COLLECTOR} cluster_run"
         ),
         "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
@@ -241,30 +242,28 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_run",
-        # Of both commands the hook knows a few values: it runs them as processes.
-        **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
-        "cluster_hook.telling": (
+        # What is told of an analysis, and to whom: after a job, and while it runs.
+        "cluster_tell": (
             "cluster_analysis.findings_json cluster_analysis.reports "
             "cluster_analysis.result "
             "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
+        # Of both commands the hook knows a few values: it runs them as processes.
+        **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.follow": (
-            "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "
-            f"{_HOOK} cluster_run"
+            f"cluster_tell cluster_analysis.discovery cluster_analysis.engine.clusters {_HOOK} cluster_run"
         ),
-        "cluster_hook.slurm": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
-        "cluster_hook.spool": (
-            f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
-        ),
-        "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
-        "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
+        "cluster_hook.slurm": f"cluster_hook.follow cluster_tell {_HOOK} cluster_run",
+        "cluster_hook.spool": (f"cluster_hook.slurm cluster_hook.follow cluster_tell {_HOOK} cluster_run"),
+        "cluster_hook.kubernetes": f"cluster_hook.follow cluster_tell {_HOOK} cluster_run",
+        "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_tell cluster_run"),
         "cluster_hook.checks": (
             "cluster_hook.follow cluster_analysis.options cluster_collect.arguments "
             f"cluster_collect.inventory.keys {_HOOK} cluster_run"
         ),
         "cluster_hook.subcommands": (
             "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
-            f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
+            f"cluster_hook.slurm cluster_hook.follow cluster_tell {_HOOK} cluster_run"
         ),
         "cluster_hook": "cluster_hook cluster_run",
         # What runs say of devices, over the years. Of an analysis it reads the tables, as anybody may.
@@ -316,7 +315,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": (
-        *("cluster_analysis", "cluster_fleet.identity", "cluster_hook.telling.outcome"),
+        *("cluster_analysis", "cluster_fleet.identity", "cluster_tell.outcome"),
         "benchmarks.models.format",
     ),
     "torch": ("benchmarks.executed.worker",),
@@ -330,7 +329,7 @@ DECODING = (
     "cluster_analysis.sources",
     "cluster_analysis.discovery",
     "cluster_fleet.identity",
-    "cluster_hook.telling.outcome",
+    "cluster_tell.outcome",
     "benchmarks.models.format",
 )
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")

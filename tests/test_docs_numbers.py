@@ -25,8 +25,8 @@ from cluster_collect.transfer import rounds
 from cluster_collect.transfer.ways import intake
 from cluster_fleet.judging import judge, probes
 from cluster_hook import job
-from cluster_hook.telling import outcome, teller, webhook
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
+from cluster_tell import outcome, teller, webhook
 from tests.test_docs_decisions import WORDS, percent
 from tools.bundle import PYTHONS
 

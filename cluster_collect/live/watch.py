@@ -19,15 +19,15 @@ from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import reasons
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_seconds
-from cluster_hook.telling.metrics import write_metrics
-from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.teller import Teller, TellOptions
-from cluster_hook.telling.verdict import Verdict, read_verdict
-from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
+from cluster_tell.metrics import write_metrics
+from cluster_tell.outcome import Outcome
+from cluster_tell.teller import Teller, TellOptions
+from cluster_tell.verdict import Verdict, read_verdict
+from cluster_tell.webhook import FORMATS, WebhookFormat, find_webhook
 
 #: The most of a job's time that a watch has it run captured.
 MOST_SHARE = 0.01

@@ -24,14 +24,14 @@ from cluster_hook.follow.view import View, write_view
 from cluster_hook.isolation import our_command, refuse_as_root
 from cluster_hook.job import ProfileRequest, ReportedJob
 from cluster_hook.processes import CommandEnd, run_command
-from cluster_hook.telling.metrics import write_metrics
-from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
-from cluster_hook.telling.verdict import read_verdict
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, in_words, worst
 from cluster_run.files import write_text_whole
 from cluster_run.host_names import HostNames
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
+from cluster_tell.metrics import write_metrics
+from cluster_tell.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
+from cluster_tell.verdict import read_verdict
 
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
 IN_ALLOCATION = "srun"

@@ -18,9 +18,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from cluster_hook.telling.webhook import NoRedirection, is_http
 from cluster_run.errors import ClusterError, InputError, read_as, spoken
 from cluster_run.files import json_of
+from cluster_tell.webhook import NoRedirection, is_http
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
 ApiObject = Mapping[str, Any]

@@ -22,11 +22,11 @@ from cluster_hook.kubernetes.node_exchange import (
     requests,
     write_request,
 )
-from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import InputError, in_words
 from cluster_run.files import write_bytes_whole
 from cluster_run.ids import HostId
 from cluster_run.layout import FINDINGS_NAME, host_directory
+from cluster_tell.outcome import Outcome
 
 #: Beside the results of a job: a run directory of the ranks to look at.
 RAW_NAME = "raw"

@@ -46,11 +46,11 @@ from cluster_hook.kubernetes.trainingjob import (
     claim_text,
     parse_training_job,
 )
-from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import ClusterError, ExitCode, InputError, in_words, worst
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import read_rank_table
+from cluster_tell.outcome import Outcome
 
 #: Outcome of a job: `later` data may still be written, or there was no time left; `elsewhere` another
 #: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights;

@@ -15,8 +15,8 @@ from cluster_hook.isolation import identity_of, our_command
 from cluster_hook.job import ReportedJob, job_to_text
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs
-from cluster_hook.telling.outcome import Outcome, outcome_from_text
 from cluster_run.errors import ClusterError, InputError, in_words
+from cluster_tell.outcome import Outcome, outcome_from_text
 
 #: Collecting, analysing and fetching the raw files of suspects have a deadline each.
 _N_PROCESSES = 3

@@ -19,9 +19,9 @@ from cluster_hook.slurm.as_user import follow_as_its_user, with_state
 from cluster_hook.slurm.commands import AmbiguousRecordError
 from cluster_hook.spool.request import parse_request_file
 from cluster_hook.spool.spool import Attempts, Spool, request_digest
-from cluster_hook.telling.outcome import Outcome, outcome_document
 from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
+from cluster_tell.outcome import Outcome, outcome_document
 
 #: Outcome of a request; `waits` because its job was requeued and has not ended, `unasked` because Slurm
 #: did not say how it ended.

@@ -20,10 +20,10 @@ from cluster_hook.options import (
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.json_lines import add_json, print_ended, print_trouble, say_on_stderr
-from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
-from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, InputError
+from cluster_tell.metrics import place_drain_metrics, prune_metrics
+from cluster_tell.teller import Teller
 
 DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
 _DEFAULT = DrainOptions()

@@ -7,10 +7,10 @@ import json
 import sys
 from typing import Literal
 
-from cluster_hook.telling.outcome import Outcome, outcome_document
 from cluster_run.command_line import language_of
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import as_log, write_result
+from cluster_tell.outcome import Outcome, outcome_document
 
 #: What a line is about, as its schema names it.
 About = Literal["check", "node-collected", "request", "submission", "swept"]

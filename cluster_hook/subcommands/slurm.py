@@ -25,12 +25,12 @@ from cluster_hook.slurm.as_user import follow_as_its_user
 from cluster_hook.slurm.commands import ForgottenJobError, check_submission, read_accounted, read_jobs
 from cluster_hook.slurm.submit import NO_DIRECTORY, submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble, say_on_stderr
-from cluster_hook.telling.outcome import Outcome, outcome_to_line
-from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, language_of, named_path, positive_number
 from cluster_run.errors import ExitCode, UsageError, read_as, worst
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
+from cluster_tell.outcome import Outcome, outcome_to_line
+from cluster_tell.teller import Teller
 
 
 def add_slurm_submit(commands: Commands) -> None:

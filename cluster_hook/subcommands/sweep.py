@@ -17,11 +17,11 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.subcommands.json_lines import add_json, print_ended, print_trouble
-from cluster_hook.telling.metrics import prune_metrics
-from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
+from cluster_tell.metrics import prune_metrics
+from cluster_tell.teller import Teller
 
 DEFAULT_SELECTOR = "cluster-hook/enabled=true"
 #: One job may take this long: several fit into one sweep.

@@ -14,9 +14,9 @@ from cluster_hook.job import FOLLOWED_MARK, parse_request
 from cluster_hook.kubernetes import trainingjob
 from cluster_hook.spool.drain import DrainOptions
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
-from cluster_hook.telling.outcome import SCHEMA
-from cluster_hook.telling.teller import TELL_WHEN
-from cluster_hook.telling.webhook import URL_VARIABLE
+from cluster_tell.outcome import SCHEMA
+from cluster_tell.teller import TELL_WHEN
+from cluster_tell.webhook import URL_VARIABLE
 from tests.hook.jobs import a_job
 
 REPOSITORY = Path(__file__).parents[2]

@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_document_is_said_without_names_of_classes(error: E
 def test_no_message_shows_an_error_as_the_interpreter_writes_it() -> None:
     product = (
         path
-        for name in ("analysis", "collect", "hook", "fleet", "act", "run", "reduce")
+        for name in ("analysis", "collect", "hook", "tell", "fleet", "act", "run", "reduce")
         for path in (ROOT / f"cluster_{name}").rglob("*.py")
     )
     assert not [path for path in product if "{error!r}" in path.read_text("utf-8")]

@@ -14,11 +14,11 @@ from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.results import verdicts
-from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
 from cluster_run.findings import Link, Place
 from cluster_run.ids import HostId, Rank
 from cluster_run.problem import Problem
+from cluster_tell.verdict import read_verdict
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold

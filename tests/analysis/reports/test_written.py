@@ -20,9 +20,9 @@ from cluster_analysis.sentences.headings import words_of_page
 from cluster_analysis.sentences.notes import WHY_OPEN, reasons
 from cluster_analysis.sentences.results.costs import Cost
 from cluster_analysis.sentences.results.verdicts import unknown_reason
-from cluster_hook.telling import metrics
 from cluster_run.facts import fact
 from cluster_run.kinds import OPEN_NOTES, FaultKind, WorkloadKind
+from cluster_tell import metrics
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements

@@ -16,6 +16,7 @@ import cluster_collect
 import cluster_fleet
 import cluster_hook
 import cluster_simulate
+import cluster_tell
 from cluster_analysis.cli import main as analyse
 from cluster_run.manifest import read_manifest
 from cluster_run.said.chinese import in_chinese, translated
@@ -95,7 +96,10 @@ def test_a_bad_inventory_is_told_in_chinese(tmp_path: Path, inventory: str, expe
 
 @pytest.mark.parametrize(
     "package",
-    [cluster_act, cluster_analysis, cluster_collect, cluster_fleet, cluster_hook, cluster_simulate],
+    [
+        *(cluster_act, cluster_analysis, cluster_collect, cluster_fleet),
+        *(cluster_hook, cluster_simulate, cluster_tell),
+    ],
 )
 def test_every_error_and_remark_of_a_command_has_its_chinese(package: ModuleType) -> None:
     found = list(sentences_of(package))

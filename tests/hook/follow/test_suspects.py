@@ -10,9 +10,9 @@ import pytest
 
 from cluster_hook.follow.pipeline import FollowOptions, follow
 from cluster_hook.job import parse_request
-from cluster_hook.telling.outcome import Outcome
 from cluster_reduce.form import SUFFIX
 from cluster_run.errors import ExitCode
+from cluster_tell.outcome import Outcome
 from demo.sshd import SshLab
 from tests.analysis.runs import write_small_run
 from tests.commands import program

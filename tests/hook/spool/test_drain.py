@@ -14,8 +14,8 @@ import pytest
 
 from cluster_hook.spool.drain import DrainOptions, drain
 from cluster_hook.spool.spool import Attempts, Spool
-from cluster_hook.telling.metrics import place_metrics
 from cluster_run.errors import InputError
+from cluster_tell.metrics import place_metrics
 from tests.hook.http_server import mailbox
 from tests.hook.spool.spool_site import Site
 

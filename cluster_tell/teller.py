@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
-from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
-from cluster_hook.telling.webhook import Trouble, Webhook, post
 from cluster_run.errors import ClusterError, InputError, in_words
 from cluster_run.files import lock_held, write_text_whole
 from cluster_run.said.chinese import Language
+from cluster_tell.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
+from cluster_tell.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
+from cluster_tell.webhook import Trouble, Webhook, post
 
 #: Failures in a row after which the webhook is left alone for a while.
 N_FAILURES = 3

@@ -18,9 +18,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from cluster_hook.telling.outcome import one_line
 from cluster_run.errors import InputError, spoken
 from cluster_run.files import json_of
+from cluster_tell.outcome import one_line
 
 #: Reader of the message. `json` is for programs; the others are what each chat tool takes.
 WebhookFormat = Literal["json", "slack", "mattermost", "teams", "discord", "feishu", "dingtalk", "wecom"]

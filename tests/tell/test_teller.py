@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.teller import N_FAILURES, Teller, TellOptions
-from cluster_hook.telling.webhook import Webhook
 from cluster_run.errors import ExitCode
+from cluster_tell.outcome import Outcome
+from cluster_tell.teller import N_FAILURES, Teller, TellOptions
+from cluster_tell.webhook import Webhook
 from tests.hook.http_server import Mailbox, mailbox
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.telling.webhook import FORMATS, Webhook, WebhookFormat, find_webhook, message_body, post
 from cluster_run.errors import InputError
+from cluster_tell.webhook import FORMATS, Webhook, WebhookFormat, find_webhook, message_body, post
 from tests.hook.http_server import mailbox
 
 

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from cluster_hook.telling.metrics import (
+from cluster_tell.metrics import (
     metrics_of_a_failure,
     place_drain_metrics,
     place_metrics,
     write_metrics,
 )
 
-DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
+DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 DASHBOARD = json.loads((DEPLOY / "cluster_analysis.dashboard.json").read_text())
 RULES = DEPLOY / "cluster_analysis.rules.yml"
 QUESTIONS = [

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
-from cluster_hook.telling.verdict import Verdict, say
 from cluster_run.errors import ExitCode, InputError, SchemaError, read_as
 from cluster_run.files import json_of
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
 from cluster_run.said.chinese import Language, translated
+from cluster_tell.metrics import MAX_METRICS_LENGTH
+from cluster_tell.verdict import Verdict, say
 
 SCHEMA = "cluster-hook/1"
 #: The file beside the results that says how the hook fared.

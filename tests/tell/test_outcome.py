@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.findings_json import document_to_json
-from cluster_hook.telling.outcome import (
+from cluster_run.errors import ExitCode, InputError, SchemaError
+from cluster_run.facts import fact
+from cluster_run.host_names import HostNames
+from cluster_run.ids import HostId, Rank
+from cluster_run.problem import Problem
+from cluster_tell.outcome import (
     Outcome,
     outcome_from_text,
     outcome_text,
     outcome_to_line,
     without_names,
 )
-from cluster_hook.telling.teller import TellWhen, is_worth_telling, message_text
-from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
-from cluster_run.errors import ExitCode, InputError, SchemaError
-from cluster_run.facts import fact
-from cluster_run.host_names import HostNames
-from cluster_run.ids import HostId, Rank
-from cluster_run.problem import Problem
+from cluster_tell.teller import TellWhen, is_worth_telling, message_text
+from cluster_tell.verdict import FindingLine, Verdict, read_verdict
 from tests.analysis.reports import builder
 
 _SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.telling.metrics import (
+from cluster_run.errors import ExitCode, InputError
+from cluster_tell.metrics import (
     labelled,
     metrics_of_a_failure,
     place_drain_metrics,
@@ -17,9 +18,8 @@ from cluster_hook.telling.metrics import (
     prune_metrics,
     write_metrics,
 )
-from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.teller import Teller, TellOptions
-from cluster_run.errors import ExitCode, InputError
+from cluster_tell.outcome import Outcome
+from cluster_tell.teller import Teller, TellOptions
 from tests.commands import ran
 
 _METRICS = """\
