@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_act.values import Case
-from cluster_analysis.sentences.findings import story as story_phrase
-from cluster_analysis.sentences.headings import of_act, of_fleet
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.identity import Known, with_names
 from cluster_fleet.judging.probes import device_number
 from cluster_fleet.run_record import record_of
@@ -16,6 +13,9 @@ from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story, story_fact
 from cluster_run.kinds import UNIT_KINDS
+from cluster_words.findings import story as story_phrase
+from cluster_words.headings import of_act, of_fleet
+from cluster_words.phrase import Phrase
 
 
 def cases_of_fleet(fleet: Fleet) -> list[Case]:

@@ -14,8 +14,6 @@ from cluster_act.plan import has_name, is_standing, planned
 from cluster_act.probe import place, probed, timed_by
 from cluster_act.values import Case, Planned, RefusedError, UncertainError, Way
 from cluster_act.ways.registry import WAYS
-from cluster_analysis.sentences.headings import of_act
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.cli import open_fleet
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, OPEN, PROBE, device_number
 from cluster_run.command_line import exit_code_of, language_of
@@ -23,6 +21,8 @@ from cluster_run.errors import ExitCode, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
+from cluster_words.headings import of_act
+from cluster_words.phrase import Phrase
 
 if TYPE_CHECKING:
     from cluster_fleet.store import Fleet

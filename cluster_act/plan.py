@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_act.values import Case, Planned
-from cluster_analysis.sentences.headings import of_act
 from cluster_fleet.identity import is_hash
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, probes_of
+from cluster_words.headings import of_act
 
 DAY_S = 86400.0
 #: States of an action that stands: `intended` may have been done before we were killed.

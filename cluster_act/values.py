@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.errors import ClusterError
+from cluster_words.phrase import Phrase
 
 
 @dataclass(frozen=True)

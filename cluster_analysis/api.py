@@ -17,15 +17,15 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.checks import next_check, page_of
-from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.results import phrases, verdicts
-from cluster_analysis.sentences.results.costs import cost_of
+from cluster_analysis.sentences import phrases, verdicts
+from cluster_analysis.sentences.costs import cost_of
 from cluster_analysis.tables.columns_described import Findings
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict
 from cluster_run.ids import Rank, Step, format_number_ranges
+from cluster_words.checks import next_check, page_of
+from cluster_words.findings import summary
 
 if TYPE_CHECKING:
     import dask.dataframe as dd

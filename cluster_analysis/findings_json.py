@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from cluster_analysis.sentences.checks import next_check, page_of
-from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.notes import note
-from cluster_analysis.sentences.problems import advice, reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait
 from cluster_run.ids import ParallelSizes
 from cluster_run.layout import FINDINGS_NAME
 from cluster_run.problem import Problem
+from cluster_words.checks import next_check, page_of
+from cluster_words.findings import summary
+from cluster_words.notes import note
+from cluster_words.problems import advice, reason
 
 if TYPE_CHECKING:
     from cluster_analysis.result import Reported, Shown

@@ -21,7 +21,6 @@ from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.kernels import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
@@ -31,6 +30,7 @@ from cluster_run.ids import Rank
 from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
+from cluster_words.problems import reason
 
 #: Problems of hosts and ranks without any data.
 _NOT_HERE = ("not_collected", "not_collected_whole", "missing_ranks")

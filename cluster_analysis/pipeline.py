@@ -31,7 +31,6 @@ from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.engine.step_files import let_files_go
 from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology, unlike_versions
 from cluster_analysis.topology.hosts import seated
@@ -43,6 +42,7 @@ from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
+from cluster_words.problems import reason
 
 if TYPE_CHECKING:
     from cluster_analysis.replay.job_evidence import JobEvidence

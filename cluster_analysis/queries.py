@@ -19,15 +19,15 @@ from cluster_analysis.outputs.registry import TEXTS
 from cluster_analysis.reports import html, runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.results import subjects, verdicts
+from cluster_analysis.sentences import subjects, verdicts
 from cluster_run.command_line import Parser, add_language, exit_code_of, named_path
 from cluster_run.errors import ExitCode, InputError, spoken
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
 from cluster_run.said.tables import format_table
 from cluster_run.standard_streams import write_result
+from cluster_words.amounts import format_ms
+from cluster_words.headings import say
 
 #: Findings of one run that stand in its row.
 _MAX_NAMED = 3

@@ -7,7 +7,6 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 
-from cluster_analysis.sentences.headings import of_fleet
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.judging.probes import place_of
 from cluster_fleet.metrics import metrics_text
@@ -20,6 +19,7 @@ from cluster_run.command_line import language_of
 from cluster_run.errors import ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
+from cluster_words.headings import of_fleet
 
 
 def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:

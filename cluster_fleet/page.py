@@ -8,18 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-import cluster_analysis.reports
-from cluster_analysis.reports.templates import templates
-from cluster_analysis.sentences.headings import of_fleet
 from cluster_fleet.judging.judge import EFFECTS
 from cluster_fleet.records import History, Unit
 from cluster_fleet.status import Status
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story, day, days, sentence
 from cluster_run.said.chinese import Language
+from cluster_words.headings import of_fleet
+from cluster_words.pages import PAGE_STYLE, templates
 
-_TEMPLATE = Path(__file__).parent / "assets" / "fleet.html.j2"
-_STYLE = Path(cluster_analysis.reports.__path__[0]) / "assets" / "css" / "page.css"
+_ASSETS = Path(__file__).with_name("assets")
 #: The columns of the map, and the number of stories, that are drawn.
 _COLUMNS, _DRAWN = 48, 100
 _WIDTH, _HEIGHT = 480.0, 72.0
@@ -52,19 +50,22 @@ def page(fleet: Fleet, status: Status, language: Language) -> str:
     names = list(dict.fromkeys(one.host for one in status.stories))
     compute = histories.get("compute") or (fleet.history("compute") if fleet.runs() else None)
     rows = _map(compute, units, names) if compute is not None and compute.runs else []
-    template = templates().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        status=status,
-        drawn=drawn,
-        rows=rows,
-        n_other_hosts=status.n_hosts - len(names),
-        days=days(status.begin_s, status.end_s),
-        day=day,
-        say=lambda name, **values: of_fleet(name, **values).of(language),
-        language=language,
-        style=_STYLE.read_text(encoding="utf-8"),
-        width=_WIDTH,
-        height=_HEIGHT,
+    return (
+        templates(_ASSETS)
+        .get_template("fleet.html.j2")
+        .render(
+            status=status,
+            drawn=drawn,
+            rows=rows,
+            n_other_hosts=status.n_hosts - len(names),
+            days=days(status.begin_s, status.end_s),
+            day=day,
+            say=lambda name, **values: of_fleet(name, **values).of(language),
+            language=language,
+            style=PAGE_STYLE.read_text(encoding="utf-8"),
+            width=_WIDTH,
+            height=_HEIGHT,
+        )
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from cluster_analysis.sentences.findings import story as story_phrase
-from cluster_analysis.sentences.headings import of_fleet
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.judging.judge import State
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
 from cluster_run.facts import Fact, FleetFact, fact
 from cluster_run.said.chinese import Language
+from cluster_words.findings import story as story_phrase
+from cluster_words.headings import of_fleet
+from cluster_words.phrase import Phrase
 
 
 @dataclass(frozen=True)

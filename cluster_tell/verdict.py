@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_analysis.findings_json import document_from_json
-from cluster_analysis.sentences import findings, problems
-from cluster_analysis.sentences.headings import of_message
-from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import verdicts
-from cluster_analysis.sentences.results.costs import cost_between
-from cluster_analysis.sentences.terms import VERDICT_SIGNS
+from cluster_analysis.sentences import verdicts
+from cluster_analysis.sentences.costs import cost_between
 from cluster_run.errors import read_as
 from cluster_run.findings import ALARMS, Finding, Place
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA, Language
+from cluster_words import findings, problems
+from cluster_words.headings import of_message
+from cluster_words.phrase import Phrase
+from cluster_words.terms import VERDICT_SIGNS
 
 #: Records of requests are kept for a month: thousands of broken captures are a number in them.
 _N_PROBLEMS = 20

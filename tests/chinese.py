@@ -109,7 +109,7 @@ def pairs_of_texts() -> Iterator[tuple[str, str]]:
             else:
                 yield tuple(value) if isinstance(value, list) else (key, value)
 
-    for path in (root / "cluster_run/said/chinese.json", *root.glob("cluster_analysis/sentences/*.json")):
+    for path in (root / "cluster_run/said/chinese.json", *root.glob("cluster_words/*.json")):
         yield from pairs(json.loads(path.read_text("utf-8")))
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "cluster_run",
+    "cluster_words",
     "cluster_reduce",
-    "cluster_collect",
-    "cluster_analysis",
-    "cluster_simulate",
-    "cluster_tell",
-    "cluster_hook",
     "cluster_fleet",
+    "cluster_analysis",
+    "cluster_tell",
+    "cluster_collect",
+    "cluster_hook",
     "cluster_act",
+    "cluster_simulate",
     "demo",
     "benchmarks",
 )
@@ -58,13 +62,15 @@ GROUPS: Mapping[str, frozenset[str]] = {
 }
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
 #: longest matching prefix, and what is allowed is allowed with all that lies below it. A package may import
-#: itself. The order is that of the data's way: a room only imports what stands before it.
+#: itself. In the order of the data's way.
 ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
         # The Chinese of what was said in English: of texts alone.
         "cluster_run.said": "",
+        # Sentences of facts, in every language; what judges knows facts only.
+        "cluster_words": "cluster_run",
         # Runs on hosts, where nothing else of ours is.
         "cluster_reduce": "",
         "cluster_reduce.packing": "",
@@ -122,8 +128,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
-        # Sentences of facts, in every language; what judges knows facts only.
-        "cluster_analysis.sentences": "cluster_run",
         "cluster_analysis.thresholds": "cluster_run",
         "cluster_analysis.tables": "cluster_analysis.numeric cluster_reduce.form cluster_run",
         # What all formats share, then one room a form of files, the ranks' reader last.
@@ -148,7 +152,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         **dict.fromkeys(_ONE_RANK.split(), f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}"),
         "cluster_analysis.discovery": (
-            "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
+            "cluster_words cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.trace": (
             "cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables cluster_run"
@@ -166,7 +170,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.engine": (
             "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
             "cluster_analysis.windows cluster_analysis.sources cluster_analysis.numeric "
-            "cluster_analysis.tables cluster_analysis.sentences cluster_run"
+            "cluster_analysis.tables cluster_words cluster_run"
         ),
         # They know nothing of what is worked out: `engine` names them, and they only its protocol.
         "cluster_analysis.engine.clusters": (
@@ -181,42 +185,43 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
-        "cluster_analysis.sentences.results": (
-            "cluster_analysis.sentences cluster_analysis.result cluster_analysis.judge.baseline cluster_run"
+        "cluster_analysis.sentences": (
+            "cluster_words cluster_analysis.result cluster_analysis.judge.baseline cluster_run"
         ),
         "cluster_analysis.describe": (
-            "cluster_analysis.sentences cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_words cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
             "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
-            "cluster_analysis.replay cluster_analysis.sentences cluster_analysis.tables "
+            "cluster_analysis.replay cluster_words cluster_analysis.tables "
             "cluster_analysis.topology cluster_analysis.trace.evidence cluster_analysis.windows cluster_run"
         ),
         # Our own output, read again.
         "cluster_analysis.kept": (
             "cluster_analysis.findings_json cluster_analysis.replay.job_evidence cluster_analysis.result "
-            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
+            "cluster_words cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.judging": (
             "cluster_analysis.kept cluster_analysis.pipeline cluster_analysis.describe "
             "cluster_analysis.engine "
-            "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "
+            "cluster_analysis.result cluster_analysis.run_header cluster_words "
             f"cluster_analysis.judge {_JUDGED}"
         ),
-        "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
+        "cluster_analysis.findings_json": ("cluster_analysis.result cluster_words cluster_run"),
         "cluster_analysis.reports.page": (
-            "cluster_analysis.result cluster_analysis.sentences "
+            "cluster_analysis.result cluster_words "
             "cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
             "cluster_analysis.reports.commands cluster_analysis.result "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_analysis.sentences cluster_run"
+            "cluster_analysis.numeric cluster_analysis.tables cluster_analysis.sentences "
+            "cluster_words cluster_run"
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
             "cluster_analysis.numeric cluster_analysis.tables "
-            "cluster_analysis.sentences cluster_run"
+            "cluster_analysis.sentences cluster_words cluster_run"
         ),
         "cluster_analysis.output_folder": "cluster_run",
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
@@ -226,7 +231,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
-            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.sentences.results "
+            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.sentences "
             "cluster_analysis.findings_json "
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.judging cluster_analysis.result "
@@ -234,7 +239,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.judge.baseline "
             "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
-        "cluster_analysis": "cluster_analysis cluster_run",
+        "cluster_analysis": "cluster_analysis cluster_words cluster_run",
         # What other runs know is asked of the fleet in one place.
         "cluster_analysis.kept.fleet": (
             "cluster_analysis.options cluster_fleet.prior cluster_fleet.story cluster_run"
@@ -246,7 +251,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_tell": (
             "cluster_analysis.findings_json cluster_analysis.reports "
             "cluster_analysis.result "
-            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_words cluster_analysis.tables cluster_run"
         ),
         # Of both commands the hook knows a few values: it runs them as processes.
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
@@ -268,14 +273,12 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_hook cluster_run",
         # What runs say of devices, over the years. Of an analysis it reads the tables, as anybody may.
         "cluster_fleet.judging": "",
-        "cluster_fleet": (
-            "cluster_fleet.judging cluster_analysis.reports.templates cluster_analysis.sentences cluster_run"
-        ),
+        "cluster_fleet": ("cluster_fleet.judging cluster_words cluster_run"),
         # What is done about it: of the fleet it knows what is told, and where actions are written down.
-        "cluster_act.values": "cluster_analysis.sentences.phrase cluster_run",
+        "cluster_act.values": "cluster_words.phrase cluster_run",
         "cluster_act.ways": "cluster_act.values cluster_run",
         "cluster_act": (
-            "cluster_act.ways cluster_act.values cluster_analysis.sentences "
+            "cluster_act.ways cluster_act.values cluster_words "
             "cluster_fleet.cli cluster_fleet.options "
             "cluster_fleet.identity cluster_fleet.judging.probes "
             "cluster_fleet.run_record cluster_fleet.status cluster_fleet.store "
@@ -313,7 +316,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
-    "jinja2": ("cluster_analysis.reports.templates",),
+    "jinja2": ("cluster_words.pages",),
     "msgspec": (
         *("cluster_analysis", "cluster_fleet.identity", "cluster_tell.outcome"),
         "benchmarks.models.format",
@@ -396,6 +399,22 @@ def edges(*, for_types: bool = False) -> dict[str, set[str]]:
     return {name: {*read(path)} & there - {name} for name, path in known.items()}
 
 
+def levels() -> dict[str, dict[str, set[str]]]:
+    """Return what modules and packages that lie beside each other import of each other, by their package.
+
+    The one of all packages is `""`. A package imports what any module below it does, in whichever way.
+    """
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for name in modules():
+        for imported in edges()[name] | edges(for_types=True)[name]:
+            ours, theirs = name.split("."), imported.split(".")
+            n = sum(takewhile(bool, map(eq, ours, theirs)))
+            # What a package itself names is below it.
+            if n < len(ours):
+                found[".".join(ours[:n])][ours[n]].add(theirs[n])
+    return found
+
+
 def room_of(name: str) -> str:
     """Return the room that a module is in."""
     return max((room for room in ALLOWED if is_in(name, room)), key=len)
@@ -411,7 +430,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
             found.append([*trail[trail.index(name) :], name])
         if name in trail or name in done:
             return
-        for imported in sorted(graph[name]):
+        for imported in sorted(graph.get(name, ())):
             walk(imported, (*trail, name))
         done.add(name)
 

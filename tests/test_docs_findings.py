@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.sentences import checks, findings
-from cluster_analysis.sentences.texts import Template
 from cluster_run.facts import FindingFact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Cause, Pattern
 from cluster_run.kinds import FaultKind, WorkloadKind
+from cluster_words import checks, findings
+from cluster_words.texts import Template
 
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENT = (DOCS / "findings.md").read_text("utf-8")

@@ -41,7 +41,7 @@ PAGES = [
     *(path for path in ROOT.glob("docs/*.md") if path.stem not in ("accuracy", "how-it-decides")),
     *ROOT.glob("docs/zh/*.md"),
     *ROOT.glob("cluster_run/schemas/*.json"),
-    *ROOT.glob("cluster_analysis/sentences/*.json"),
+    *ROOT.glob("cluster_words/*.json"),
 ]
 EXAMPLES = re.compile(r"^> .*|^```.*?^```|<!-- demo:begin.*?demo:end -->", re.MULTILINE | re.DOTALL)
 OF_THE_STEP = re.compile(
@@ -67,7 +67,7 @@ TOLD = {
         f"`--memory-limit` ({IN_MEMORY}, ",
     ],
     "docs/report.md": [f"holds {percent(sections.FULL_SHARE)} of it"],
-    "cluster_analysis/sentences/words.json": [
+    "cluster_words/words.json": [
         f"above {percent(sections.FULL_SHARE)} of the capacity",
         f"超过容量的 {percent(sections.FULL_SHARE)}",
     ],
@@ -107,7 +107,7 @@ TOLD = {
     },
     "pyproject.toml": [f"Programming Language :: Python :: {one}" for one in PYTHONS],
     "docs/act.md": [f"For {IN_THE_LAST[0]} a device"],
-    "cluster_analysis/sentences/findings.json": [
+    "cluster_words/findings.json": [
         f"within the last {IN_THE_LAST[1]} found",
         f"最近{IN_THE_LAST[2]}的探测",
     ],

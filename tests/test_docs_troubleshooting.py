@@ -31,7 +31,7 @@ def product_texts() -> str:
     """All strings of the product, one a paragraph."""
     files = (path for package in ROOT.glob("cluster_*/") for path in package.rglob("*.py"))
     in_code = (text for path in files for text in texts_of(ast.parse(path.read_text("utf-8"))))
-    tables = (path.read_text("utf-8") for path in (ROOT / "cluster_analysis" / "sentences").glob("*.json"))
+    tables = (path.read_text("utf-8") for path in (ROOT / "cluster_words").glob("*.json"))
     in_tables = (text for table in tables for text in re.findall(r'"((?:[^"\\]|\\.)*)"', table))
     return "\n\n".join([*in_code, *(re.sub(r"\{[^{}]*\}", "\0", text) for text in in_tables)])
 

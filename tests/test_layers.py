@@ -19,11 +19,13 @@ from tests.layers import (
     MAX_MODULES,
     OF_VALUES,
     OWNERS,
+    PACKAGES,
     ROOT,
     circles,
     edges,
     imports_of,
     is_in,
+    levels,
     modules,
     numbers_that_decide,
     room_of,
@@ -99,13 +101,18 @@ def test_cluster_run_needs_the_standard_library_only() -> None:
     assert foreign == set()
 
 
-def test_no_modules_import_each_other_in_a_circle_not_even_inside_functions() -> None:
-    assert circles(edges()) == []
+def test_nothing_in_a_package_imports_in_a_circle_not_inside_functions_by_name_or_for_types() -> None:
+    assert {package: found for package, graph in levels().items() if (found := circles(graph))} == {}
 
 
-def test_what_is_imported_for_types_alone_closes_no_circle() -> None:
-    running, typed = edges(), edges(for_types=True)
-    assert circles({name: running[name] | typed[name] for name in running}) == []
+def test_the_packages_stand_in_the_order_of_their_imports() -> None:
+    late = {
+        (name, imported)
+        for name, imports in levels()[""].items()
+        for imported in imports
+        if PACKAGES.index(imported) > PACKAGES.index(name)
+    }
+    assert late == set()
 
 
 @pytest.mark.parametrize("library", sorted(OWNERS))

@@ -114,7 +114,14 @@ def test_everything_that_is_made_stands_in_its_registry(what: str) -> None:
 
 
 #: Where a kind is asked for by its name: its record, what makes it, its words, and its commands.
-NAMES_KINDS = ("cluster_run/kinds.py", "judge/", "sentences/", "reports/commands.py", "cluster_simulate/")
+NAMES_KINDS = (
+    "cluster_run/kinds.py",
+    "judge/",
+    "cluster_words/",
+    "sentences/",
+    "reports/commands.py",
+    "cluster_simulate/",
+)
 
 
 def test_a_kind_is_asked_for_by_its_record_and_not_by_its_name() -> None:

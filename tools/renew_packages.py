@@ -21,9 +21,10 @@ _HEAD = """\
 Made from `tests/layers.py` by `make gold`; `tests/test_layers.py` holds the code against it. What lives
 where: [packages.md](../packages.md).
 
-Every package may import `cluster_run`, itself, the packages in its row, and their subpackages. A package
-imports only what stands before it in `tests/layers.py`, so there is no cycle. Names without backticks, like
-*the collector's values*, are `GROUPS` there; `OWNERS` says which module may import which library.
+Every package may import `cluster_run`, itself, the packages in its row, and their subpackages. What
+lies beside each other in a package imports in one direction, inside functions and for types too: there is no
+cycle at any level. Names without backticks, like *the collector's values*, are `GROUPS` of `tests/layers.py`;
+`OWNERS` there says which module may import which library.
 
 | package | may import |
 | --- | --- |

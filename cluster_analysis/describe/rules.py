@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, numbers
-from cluster_analysis.sentences.checks import rule_sentences
 from cluster_analysis.tables.columns_described import Advice
 from cluster_run.facts import fact
 from cluster_run.findings import Finding, RuleName
 from cluster_run.kinds import KINDS
+from cluster_words.checks import rule_sentences
 
 Tables = Mapping[str, pa.Table]
 
@@ -25,7 +25,7 @@ Tables = Mapping[str, pa.Table]
 class Rule(Struct, frozen=True):
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
-    Its sentences are in `sentences.checks`. It may explain the kinds of findings in `explains`, and these
+    Its sentences are in `cluster_words.checks`. It may explain the kinds of findings in `explains`, and these
     causes of slow ranks and hosts. `reported_by` is the fact of a finding that says the same.
     """
 

@@ -27,7 +27,6 @@ from cluster_analysis.discovery.ranks import with_ranks
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, may_hold_captures, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
-from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -36,6 +35,7 @@ from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
+from cluster_words.problems import advice, reason
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
 _N_ASKED = 3

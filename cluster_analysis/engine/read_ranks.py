@@ -12,13 +12,13 @@ from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import SMALL, Batch, BatchSummary, SmallTables, Wanted
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.schema import FIGURES, PACKETS, TOTALS
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step, format_number_ranges
 from cluster_run.problem import Problem
+from cluster_words.problems import advice, reason
 
 #: Called with the progress: current stage, tasks done, tasks in all.
 Progress = Callable[[str, int, int], None]

@@ -20,7 +20,7 @@ from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import AnalysisResult, Reported
-from cluster_analysis.sentences.results import verdicts
+from cluster_analysis.sentences import verdicts
 from cluster_run.errors import InputError
 from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME, REPORT_NAME
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.judge.baseline import Comparison, Matched
 from cluster_analysis.result import Reported
-from cluster_analysis.sentences.results import changes, subjects
+from cluster_analysis.sentences import changes, subjects
 from cluster_run.layout import COMPARISON_NAME
 
 SCHEMA = "cluster-comparison/1"

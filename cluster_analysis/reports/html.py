@@ -16,7 +16,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
+from cluster_analysis.reports.page.assembly import ASSETS, DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
@@ -34,16 +34,16 @@ from cluster_analysis.reports.step_time import (
     step_parts,
     unusual_steps,
 )
-from cluster_analysis.reports.templates import templates
 from cluster_analysis.result import AnalysisResult, Reported
-from cluster_analysis.sentences.checks import next_check, page_of
-from cluster_analysis.sentences.findings import chain, summary
-from cluster_analysis.sentences.headings import counted, say
-from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.problems import advice, reason
-from cluster_analysis.sentences.results import changes, costs, phrases, subjects, verdicts
+from cluster_analysis.sentences import changes, costs, phrases, subjects, verdicts
 from cluster_run.kinds import HOST_KINDS, UNIT_KINDS
 from cluster_run.layout import REPORT_NAME
+from cluster_words.checks import next_check, page_of
+from cluster_words.findings import chain, summary
+from cluster_words.headings import counted, say
+from cluster_words.notes import note, reasons
+from cluster_words.pages import templates
+from cluster_words.problems import advice, reason
 
 _SCRIPTS = (
     *DRAWING,
@@ -115,7 +115,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
 @cache
 def _filled() -> Callable[..., str]:
     """Return what makes the page of values: compiled once a process, with what it calls for any result."""
-    environment = templates()
+    environment = templates(ASSETS)
     environment.globals.update(
         say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts
     )

@@ -10,16 +10,16 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences import terms
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.findings import chain, summary
-from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
-from cluster_analysis.sentences.results.costs import Cost, cost_of
+from cluster_analysis.sentences import changes, phrases, subjects, verdicts
+from cluster_analysis.sentences.costs import Cost, cost_of
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
+from cluster_words import terms
+from cluster_words.checks import next_check
+from cluster_words.findings import chain, summary
+from cluster_words.headings import say, term
+from cluster_words.notes import note, reasons
+from cluster_words.phrase import Phrase
 
 #: Places of one finding that are listed; more say nothing to a reader.
 _MAX_PLACES = 8

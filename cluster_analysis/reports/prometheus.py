@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from cluster_analysis.sentences.results import verdicts
+from cluster_analysis.sentences import verdicts
 from cluster_run.findings import Finding, FindingsDocument, Severity, Verdict
 from cluster_run.metric_names import MEANINGS, PREFIX, by_series, exposition
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
+from cluster_analysis.reports.page.assembly import ASSETS, DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.step_time import step_parts
-from cluster_analysis.reports.templates import templates
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import phrases, subjects, verdicts
-from cluster_analysis.sentences.terms import VERDICT_SIGNS
+from cluster_analysis.sentences import phrases, subjects, verdicts
 from cluster_run.findings import Verdict
 from cluster_run.version import VERSION
+from cluster_words.amounts import format_ms
+from cluster_words.headings import say
+from cluster_words.pages import templates
+from cluster_words.phrase import Phrase
+from cluster_words.terms import VERDICT_SIGNS
 
 _SCRIPTS = (
     *DRAWING,
@@ -79,7 +79,7 @@ def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
     rows = [_row(number, one) for number, one in enumerate(runs, start=1)]
     columns = _parts(runs)
     heads = say("trend_columns")
-    environment = templates()
+    environment = templates(ASSETS)
     environment.globals.update(say=say)
     values = {
         "title": title,

@@ -12,15 +12,15 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray, numbers
 from cluster_analysis.numeric.grouped import means_of
 from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences import terms
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.phrase import Phrase, joined
-from cluster_analysis.sentences.results import subjects
-from cluster_analysis.sentences.results.costs import Cost, cost_of
+from cluster_analysis.sentences import subjects
+from cluster_analysis.sentences.costs import Cost, cost_of
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, LostPart
 from cluster_run.ids import Rank
 from cluster_run.said.chinese import COLON, COMMA
+from cluster_words import terms
+from cluster_words.amounts import format_ms
+from cluster_words.headings import say, term
+from cluster_words.phrase import Phrase, joined
 
 #: A rank's time is worth a second look when it is above its stage's by this much of the part …
 FAR_OF_PART = 0.1

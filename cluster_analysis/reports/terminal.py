@@ -15,17 +15,17 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.phrase import Phrase, joined
-from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
-from cluster_analysis.sentences.results.costs import Cost, cost_of
-from cluster_analysis.sentences.terms import VERDICT_SIGNS
+from cluster_analysis.sentences import changes, phrases, subjects, verdicts
+from cluster_analysis.sentences.costs import Cost, cost_of
 from cluster_run.findings import Finding, gains_ms
 from cluster_run.said.chinese import SEMICOLON, Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
+from cluster_words.checks import next_check
+from cluster_words.findings import summary
+from cluster_words.headings import say
+from cluster_words.notes import note, reasons
+from cluster_words.phrase import Phrase, joined
+from cluster_words.terms import VERDICT_SIGNS
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
 _SEVERITY_STYLES = {"critical": "red", "warning": "yellow", "info": "dim"}

@@ -11,9 +11,9 @@ import pytest
 from cluster_act.cases import cases_of_fleet, devices_of
 from cluster_act.plan import planned
 from cluster_act.values import Case
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.identity import Known
 from cluster_fleet.store import Fleet
+from cluster_words.phrase import Phrase
 from tests.fleet.test_store import record, runs_of
 
 CASE = Case(

@@ -17,8 +17,8 @@ from cluster_act.ways.command import Command
 from cluster_act.ways.kubernetes import CONDITION, Condition, Taint
 from cluster_act.ways.mindcluster import MindCluster, public_fault
 from cluster_act.ways.slurm import Slurm
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.errors import UsageError
+from cluster_words.phrase import Phrase
 from tests.act.test_plan import CASE
 from tests.commands import program
 

@@ -9,11 +9,11 @@ from typing import Protocol
 
 import pytest
 
-from cluster_analysis.sentences import checks, findings, notes, problems
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact
 from cluster_run.findings import Finding
 from cluster_run.problem import Problem
+from cluster_words import checks, findings, notes, problems
 
 
 class HasNotes(Protocol):

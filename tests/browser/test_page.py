@@ -6,10 +6,10 @@ from importlib.resources import files
 import pytest
 
 from cluster_analysis.reports import html
-from cluster_analysis.sentences.amounts import format_ms
 from cluster_fleet.page import page as fleet_page
 from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
+from cluster_words.amounts import format_ms
 from tests.analysis.reports import builder
 from tests.browser import pages
 from tests.browser.acting import (

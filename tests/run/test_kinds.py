@@ -11,7 +11,7 @@ from cluster_run.kinds import KINDS
 from tests.layers import ROOT, modules
 
 #: Where sentences are made of a kind: there it is a key.
-_SENTENCES = "cluster_analysis.sentences"
+_SENTENCES = "cluster_words"
 
 
 def _names_in(node: ast.AST) -> set[str]:

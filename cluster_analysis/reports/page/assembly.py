@@ -9,11 +9,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from cluster_analysis.sentences.headings import words_of_page
-from cluster_analysis.sentences.texts import Template
 from cluster_run.files import utf8
+from cluster_words.headings import words_of_page
+from cluster_words.pages import PAGE_STYLE
+from cluster_words.texts import Template
 
-_ASSETS = Path(__file__).parents[1] / "assets"
+#: Templates, scripts and styles of pages.
+ASSETS = Path(__file__).parents[1] / "assets"
 #: Words under these prefixes are used by templates only and need not be in the payload.
 _TEMPLATE_ONLY = ("headline.", "subject.", "method.", "nav.", "described.", "picture.", "absent.")
 #: Scripts of every page with charts; each may use what the ones before it define.
@@ -21,7 +23,7 @@ DRAWING = (
     "js/data.js", "js/page.js", "js/amounts.js", "js/drawing.js", "js/address.js", "js/paint.js",
     "js/strip.js",
 )  # fmt: skip
-STYLES = ("css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
+STYLES = (str(PAGE_STYLE), "css/charts.css", "css/panel.css", "css/print.css")
 
 
 def words_of_scripts() -> Mapping[str, Template]:
@@ -55,7 +57,7 @@ def assembled(
 
 
 def _asset(name: str) -> str:
-    return _ASSETS.joinpath(*name.split("/")).read_text("utf-8")
+    return (ASSETS / name).read_text("utf-8")
 
 
 def _licensed(name: str) -> str:

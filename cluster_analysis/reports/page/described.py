@@ -8,7 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.phrase import Phrase, short_ranges
+from cluster_words.phrase import Phrase, short_ranges
 
 _MAX_ROWS = 40
 _MAX_TEXT = 60

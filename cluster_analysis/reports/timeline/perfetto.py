@@ -21,12 +21,12 @@ from msgspec import Struct, field
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.reports.timeline.clocks import Clocks, estimate_clocks
 from cluster_analysis.result import AnalysisResult, Reported
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.results.subjects import plain
+from cluster_analysis.sentences.subjects import plain
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import Rank, format_number_ranges
 from cluster_run.layout import TIMELINE_NAME
+from cluster_words.checks import next_check
+from cluster_words.findings import summary
 
 Event = dict[str, Any]
 

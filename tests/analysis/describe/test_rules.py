@@ -6,10 +6,10 @@ import pytest
 
 from cluster_analysis.describe.places import memory_peaks
 from cluster_analysis.describe.rules import RULES, advice, advised
-from cluster_analysis.sentences.checks import next_check, rule_sentences
 from cluster_analysis.tables import schema
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
+from cluster_words.checks import next_check, rule_sentences
 from tests.analysis.describe.test_described import EMPTY, NOWHERE, kernel, rows_of
 
 

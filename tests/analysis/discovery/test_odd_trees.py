@@ -174,7 +174,7 @@ import sys
 from pathlib import Path
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sentences.problems import reason
+from cluster_words.problems import reason
 capture = discover(Path(sys.argv[1]))
 problems = [*capture.problems, *(one for source in capture.sources for one in read_rank(source).problems)]
 for one in problems:

@@ -16,12 +16,12 @@ from cluster_analysis.judge.open_questions import _unexplained
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.sentences.findings import chain
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_run.findings import Evidence, Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
+from cluster_words.findings import chain
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.totals import evidence_of_idle, judged_by_computing, on_hosts, peers_agree

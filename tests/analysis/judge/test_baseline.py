@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.baseline import Comparison, compare, match_findings
-from cluster_analysis.sentences.results.changes import refusals, summary
+from cluster_analysis.sentences.changes import refusals, summary
 from cluster_simulate.api import JobSpec, parse_scenario, simulate
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, evidence_of_tables, judged

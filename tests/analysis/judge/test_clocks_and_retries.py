@@ -11,12 +11,12 @@ from cluster_analysis.api import Run, analyse
 from cluster_analysis.judge.reasons import with_counters
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.schema import COUNTERS
 from cluster_run.findings import Evidence, Finding, Link
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+from cluster_words.checks import next_check
+from cluster_words.findings import summary
 from tests.analysis.copies import replace
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 

@@ -6,10 +6,10 @@ from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.job_evidence import merge_steps
-from cluster_analysis.sentences.findings import chain as chain_of
 from cluster_analysis.tables.schema import STEPS
 from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate
+from cluster_words.findings import chain as chain_of
 from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_OPERATORS,

@@ -12,14 +12,14 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.open_questions import open_questions, waits_for_absent
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.notes import note
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
+from cluster_words.checks import next_check
+from cluster_words.notes import note
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, evidence_of_tables, judged
 from tests.analysis.said import notes_of, summary

@@ -9,12 +9,12 @@ from cluster_analysis.judge.measures.steady import kernels_of
 from cluster_analysis.judge.reasons import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.sentences.findings import SENTENCES
-from cluster_analysis.sentences.phrase import fill
 from cluster_analysis.tables.kernels import kernel_calls
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
+from cluster_words.findings import SENTENCES
+from cluster_words.phrase import fill
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.said import summary
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree

@@ -14,7 +14,6 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.judging import judged as verdict_of
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact
@@ -22,6 +21,7 @@ from cluster_run.findings import unless_open
 from cluster_run.ids import Rank
 from cluster_run.kinds import OPEN_NOTES, NoteFact
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
+from cluster_words.findings import summary
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
 from tests.analysis.runs import write_small_run

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import pack
+from cluster_words.pages import PAGE_STYLE
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements, unpack
@@ -202,7 +202,7 @@ def test_a_finding_leads_to_its_page_of_the_documents(monkeypatch):
     assert 'data-zh="docs/zh/findings.md#slow_rank">docs/findings.md#slow_rank</code>' in page
 
 
-STYLES = files("cluster_analysis.reports").joinpath("assets/css/page.css").read_text("utf-8")
+STYLES = PAGE_STYLE.read_text("utf-8")
 INKS = ("ink", "muted", "degraded", "critical", "healthy", "unknown", "accent")
 GROUNDS = ("paper", "surface", "sunken")
 #: What a verdict says stands on its own tint.

@@ -8,14 +8,14 @@ from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.step_time import cost_of_imbalance
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.results import phrases, verdicts
-from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
+from cluster_analysis.sentences import phrases, verdicts
+from cluster_analysis.sentences.costs import Cost, cost_between, cost_of
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Finding, LostPart
 from cluster_run.kinds import KINDS
 from cluster_simulate.api import JobSpec
+from cluster_words.amounts import format_ms
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder

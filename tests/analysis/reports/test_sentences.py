@@ -13,17 +13,7 @@ import pytest
 
 from cluster_analysis.reports import terminal
 from cluster_analysis.reports.timeline import perfetto
-from cluster_analysis.sentences import (
-    checks,
-    findings,
-    headings,
-    notes,
-    problems,
-    terms,
-)
-from cluster_analysis.sentences.phrase import fill
-from cluster_analysis.sentences.results import changes
-from cluster_analysis.sentences.texts import Template, texts
+from cluster_analysis.sentences import changes
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, Pattern, Severity, Verdict, Wait
@@ -32,6 +22,16 @@ from cluster_run.kinds import NoteFact
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import in_chinese
+from cluster_words import (
+    checks,
+    findings,
+    headings,
+    notes,
+    problems,
+    terms,
+)
+from cluster_words.phrase import fill
+from cluster_words.texts import Template, texts
 from tests.analysis.copies import replace
 from tests.chinese import placeholders
 from tests.layers import modules
@@ -107,11 +107,11 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
 
 
 def test_every_kind_that_the_code_names_is_declared() -> None:
-    # What a rule says is in sentences.checks, by the rule's name.
+    # What a rule says is in cluster_words.checks, by the rule's name.
     declared = {"rule_holds", *(kind for _, kinds in TABLES.values() for kind in kinds)}
     named = set()
     for name, path in modules().items():
-        if name.startswith("cluster_analysis") and not name.startswith("cluster_analysis.sentences"):
+        if name.startswith("cluster_analysis"):
             named |= set(re.findall(r"""\bfact\(\s*"(\w+)\"""", path.read_text("utf-8")))
     assert len(named) > 80
     assert named <= declared

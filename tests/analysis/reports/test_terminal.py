@@ -13,7 +13,7 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences.results import verdicts
+from cluster_analysis.sentences import verdicts
 from cluster_run.facts import fact
 from cluster_run.findings import Link, Place
 from cluster_run.ids import HostId, Rank

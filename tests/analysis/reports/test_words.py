@@ -11,12 +11,7 @@ from cluster_analysis.judge import reasons
 from cluster_analysis.judge.baseline import Subject
 from cluster_analysis.judge.measures.local_times import local_times
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.headings import HEADINGS, words_of_page
-from cluster_analysis.sentences.phrase import Phrase, fill
-from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
-from cluster_analysis.sentences.terms import KINDS
+from cluster_analysis.sentences import changes, phrases, subjects, verdicts
 from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import ReasonKind, fact
@@ -24,6 +19,11 @@ from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Sev
 from cluster_run.ids import HostId, ParallelSizes, Rank
 from cluster_run.kinds import FaultKind, WorkloadKind
 from cluster_run.problem import Problem
+from cluster_words.amounts import format_ms
+from cluster_words.checks import next_check
+from cluster_words.headings import HEADINGS, words_of_page
+from cluster_words.phrase import Phrase, fill
+from cluster_words.terms import KINDS
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
@@ -61,7 +61,7 @@ def sources() -> str:
     texts += [
         reports.joinpath(*name).read_text("utf-8") for name in (("page", "sections.py"), ("runs_page.py",))
     ]
-    code = files("cluster_analysis.sentences.results")
+    code = files("cluster_analysis.sentences")
     texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py", "subjects.py", "verdicts.py")]
     return "\n".join(texts)
 

@@ -13,16 +13,17 @@ import pytest
 
 from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.page import cube, traffic
-from cluster_analysis.reports.templates import templates
+from cluster_analysis.reports.page.assembly import ASSETS
 from cluster_analysis.reports.timeline import perfetto
-from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
-from cluster_analysis.sentences.headings import words_of_page
-from cluster_analysis.sentences.notes import WHY_OPEN, reasons
-from cluster_analysis.sentences.results.costs import Cost
-from cluster_analysis.sentences.results.verdicts import unknown_reason
+from cluster_analysis.sentences.costs import Cost
+from cluster_analysis.sentences.verdicts import unknown_reason
 from cluster_run.facts import fact
 from cluster_run.kinds import OPEN_NOTES, FaultKind, WorkloadKind
 from cluster_tell import metrics
+from cluster_words.checks import BASE_VARIABLE, page_of
+from cluster_words.headings import words_of_page
+from cluster_words.notes import WHY_OPEN, reasons
+from cluster_words.pages import templates
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
@@ -181,7 +182,7 @@ def test_version_of_the_chart_library_is_that_of_the_file():
 
 
 def test_every_template_compiles() -> None:
-    environment = templates()
+    environment = templates(ASSETS)
     names = environment.list_templates(extensions=["j2"])
     assert names
     for name in names:

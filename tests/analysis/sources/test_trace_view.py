@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sentences.notes import note as sentence
 from cluster_analysis.sources import rank_figures
 from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.db.of_rank import databases_of
@@ -19,6 +18,7 @@ from cluster_analysis.sources.text.trace_view_json import read_trace_view
 from cluster_analysis.tables.model import RankSource
 from cluster_analysis.tables.schema import Counter
 from cluster_run.ids import Rank
+from cluster_words.notes import note as sentence
 from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.hand_made_databases import changed
 

@@ -1,6 +1,6 @@
 // How times, sizes, shares and numbers of ranks are written.
 
-// The same rules as sentences/amounts.py (format_ms).
+// The same rules as cluster_words/amounts.py (format_ms).
 function formatMs(ms) {
   const size = Math.abs(ms);
   if (Number.isNaN(ms)) return t("heat.missing");

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from cluster_analysis.sentences.phrase import Phrase, fill
-from cluster_analysis.sentences.texts import Template, texts
+from cluster_words.phrase import Phrase, fill
+from cluster_words.texts import Template, texts
 
 _SAID = texts("headings")
 HEADINGS: Mapping[str, Template] = _SAID["headings"]
@@ -39,7 +39,7 @@ def counted(what: str, number: int) -> Phrase:
 
 
 def term(words: Mapping[str, Template], name: str) -> Phrase:
-    """Return a word of `sentences.terms` in both languages."""
+    """Return a word of `cluster_words.terms` in both languages."""
     return Phrase(*words[name])
 
 

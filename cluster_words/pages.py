@@ -1,4 +1,4 @@
-"""The page's templates. The only module that knows jinja2."""
+"""Templates of pages, and the style that all pages share. The only module that knows jinja2."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import jinja2
 
 from cluster_run.said.line_breaks import kept_together
 
+#: Colours and layout of all pages.
+PAGE_STYLE = Path(__file__).with_name("page.css")
 
-def templates() -> jinja2.Environment:
-    """Return the environment that holds the templates of `assets`; what they call is not in it yet."""
+
+def templates(folder: Path) -> jinja2.Environment:
+    """Return the environment that holds the templates of a folder; what they call is not in it yet."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("assets")),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_kept_together,

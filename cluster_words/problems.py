@@ -6,11 +6,11 @@ import errno
 import os
 from collections.abc import Mapping
 
-from cluster_analysis.sentences.phrase import Phrase, fill, joined
-from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import AdviceKind, Fact, ReasonKind
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import SEMICOLON
+from cluster_words.phrase import Phrase, fill, joined
+from cluster_words.texts import Template, texts
 
 _SAID = texts("problems")
 WHY: Mapping[ReasonKind, Template] = _SAID["why"]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from cluster_analysis.sentences import amounts, terms
-from cluster_analysis.sentences.texts import Template
 from cluster_run.facts import Fact
 from cluster_run.ids import format_number_ranges
 from cluster_run.said.chinese import Language, in_chinese
+from cluster_words import amounts, terms
+from cluster_words.texts import Template
 
 _LATIN_MEETS_CHINESE = re.compile(r"[0-9A-Za-z%][\u4e00-\u9fff]|[\u4e00-\u9fff][0-9A-Za-z]")
 _BOTH_CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cluster_analysis.judge.baseline import Change, Comparison, Matched
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase, fill, of_fact
-from cluster_analysis.sentences.results import subjects
-from cluster_analysis.sentences.results.costs import cost_of
-from cluster_analysis.sentences.texts import Template, texts
+from cluster_analysis.sentences import subjects
+from cluster_analysis.sentences.costs import cost_of
 from cluster_run.facts import RefusalKind
+from cluster_words.amounts import format_ms
+from cluster_words.headings import say
+from cluster_words.phrase import Phrase, fill, of_fact
+from cluster_words.texts import Template, texts
 
 #: More lines are not read.
 MAX_REPORTED = 12

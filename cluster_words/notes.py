@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_analysis.sentences.phrase import Phrase, of_fact
-from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact
 from cluster_run.findings import FindingsDocument
 from cluster_run.kinds import NOTES, NoteFact
+from cluster_words.phrase import Phrase, of_fact
+from cluster_words.texts import Template, texts
 
 _SAID = texts("notes")
 SENTENCES: Mapping[NoteFact, Template] = _SAID["notes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_analysis.sentences.texts import Template, texts
+from cluster_words.texts import Template, texts
 
 _SAID = texts("terms")
 #: Roles of groups (the words follow "each"), and kinds of records in files.

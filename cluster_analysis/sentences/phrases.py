@@ -1,20 +1,20 @@
-"""Phrases of reports on a result, in both languages; the page's words are in `sentences/words.json`."""
+"""Phrases of reports on a result, in both languages; the page's words are in `cluster_words/words.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.amounts import format_ms, format_share
-from cluster_analysis.sentences.headings import counted, say, words_of_page
-from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
-from cluster_analysis.sentences.problems import advice, reason
-from cluster_analysis.sentences.results.subjects import format_number, host_phrase, plain, subject
-from cluster_analysis.sentences.results.verdicts import lacks_hosts
-from cluster_analysis.sentences.terms import TERMS
+from cluster_analysis.sentences.subjects import format_number, host_phrase, plain, subject
+from cluster_analysis.sentences.verdicts import lacks_hosts
 from cluster_run.findings import Evidence, Finding, FindingsDocument, RunInfo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA
+from cluster_words.amounts import format_ms, format_share
+from cluster_words.headings import counted, say, words_of_page
+from cluster_words.phrase import Phrase, joined, short_ranges
+from cluster_words.problems import advice, reason
+from cluster_words.terms import TERMS
 
 #: Problems of one file, reason and advice: one of several ranks each, or one alone.
 ProblemGroup = Sequence[Problem]

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from cluster_analysis.sentences.findings import who
-from cluster_analysis.sentences.phrase import Phrase, fill, joined
-from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact
 from cluster_run.findings import Finding, RuleName
+from cluster_words.findings import who
+from cluster_words.phrase import Phrase, fill, joined
+from cluster_words.texts import Template, texts
 
 #: The address of the site that `make docs` builds, where there is one; the site of the documents uses it too.
 BASE_VARIABLE = "CLUSTER_PROFILER_DOCS_URL"

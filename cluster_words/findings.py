@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster_analysis.sentences.phrase import Phrase, fill, joined, of_fact
-from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact, FindingFact, FleetFact
 from cluster_run.findings import Finding, Wait
+from cluster_words.phrase import Phrase, fill, joined, of_fact
+from cluster_words.texts import Template, texts
 
 #: A saving below this gets no sentence.
 _NOTHING_US = 5.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster_analysis.sentences.amounts import format_ms, format_share
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.findings import Finding, FindingsDocument
+from cluster_words.amounts import format_ms, format_share
+from cluster_words.headings import say
+from cluster_words.phrase import Phrase
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase, joined, short_ranges
-from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import HostId
+from cluster_words.headings import say
+from cluster_words.phrase import Phrase, joined, short_ranges
+from cluster_words.terms import KINDS
 
 if TYPE_CHECKING:  # the hook words verdicts without Arrow
     from cluster_analysis.result import AnalysisResult

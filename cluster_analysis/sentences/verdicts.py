@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import counted, say
-from cluster_analysis.sentences.notes import reasons, why_open
-from cluster_analysis.sentences.phrase import Phrase, joined
-from cluster_analysis.sentences.results.costs import Cost, cost_of
-from cluster_analysis.sentences.results.subjects import plain, subject, whom
+from cluster_analysis.sentences.costs import Cost, cost_of
+from cluster_analysis.sentences.subjects import plain, subject, whom
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo, gains_ms
 from cluster_run.said.chinese import COLON, SEMICOLON
+from cluster_words.amounts import format_ms
+from cluster_words.findings import summary
+from cluster_words.headings import counted, say
+from cluster_words.notes import reasons, why_open
+from cluster_words.phrase import Phrase, joined
 
 #: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
