@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions, searchsorted_within
-from cluster_analysis.numeric.stats import sigma
-from cluster_analysis.numeric.tails import binomial_tail
+from cluster_analysis.numeric.stats import shortest_half_sigma, sigma
+from cluster_analysis.numeric.tails import binomial_tail, student_tail
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.judging import HEALTHY_QUANTILE, SMALL_BYTES
 from cluster_analysis.thresholds.limits import Thresholds
@@ -56,8 +56,8 @@ class Units(Struct, frozen=True, dict=True):
     """The units of observations, one entry each (U,).
 
     `level` is the median excess of `n` observations, NaN where they compare nothing. `slow` says which are,
-    and `chance` how probable that many slow observations are on a healthy unit, some of whose are; 1 of those
-    that are not. `rate` is how many bytes a link moves in a µs, infinite of groups.
+    and `chance` how probable that is of a healthy unit; 1 of those that are not. `rate` is how many bytes a
+    link moves in a µs, infinite of groups.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -108,7 +108,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
 
     Small messages are all latency, and say nothing. Contention slows some transfers of any link for a moment:
     chance is how probable that many slow ones are on a healthy unit, some of whose are, as often as those of
-    others of its transport show.
+    others of its transport show; or such a middle, where links are as unlike as their densest half.
     """
     n_units, least = len(seen.members), np.log1p(limits.link_effect)
     unit, known = seen.unit, np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
@@ -123,6 +123,9 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
         largest = np.sort(seen.excess[healthy & is_slow])
         n_as_slow = len(largest) - np.searchsorted(largest, HALFWAY * level[own], side="right")
         chance[own] = binomial_tail(n_slow[own], n[own], (n_as_slow + 0.5) / (int(healthy.sum()) + 1))
+        levels = level[np.isfinite(level) & (transport == one)]
+        beyond = level[own] / np.maximum(shortest_half_sigma(levels[:, None]), 1e-9)
+        chance[own] = np.maximum(chance[own], student_tail(beyond, max(len(levels) // 2, 1)))
     rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit, n_units)
     rates = np.where(seen.is_group | np.isnan(rates), np.inf, rates)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)

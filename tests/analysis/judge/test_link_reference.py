@@ -201,6 +201,15 @@ def test_of_healthy_links_that_are_never_slow_half_an_observation_is() -> None:
     assert units_of(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
 
 
+def test_among_links_that_are_unlike_by_nature_a_slow_one_is_no_surprise_unless_it_is_far_off() -> None:
+    by_nature = np.exp(0.1 * np.array([-1.5, -1.0, -0.7, -0.4, -0.1, 0.1, 0.4, 0.7, 1.0, 1.5]))
+    table = units_of(observed((1000.0 * by_nature).tolist()), Thresholds())
+    assert table.slow[-1]
+    assert table.chance[table.slow].min() > Thresholds().listed_p_value
+    table = units_of(observed((1000.0 * np.r_[by_nature[:-1], 3.0]).tolist()), Thresholds())
+    assert table.chance[-1] < Thresholds().alarm_p_value
+
+
 def test_how_often_links_inside_hosts_are_busy_is_no_chance_of_a_link_between_them() -> None:
     half = 0.5 / ((N_LINKS - SLOW) * 30 + 1 - 30)
     assert units_of(seen(4, busy_share=0.2, n_inside=SLOW), Thresholds()).chance[SLOW] == pytest.approx(
