@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from posixpath import join
 
 from cluster_collect.live.common_start import Pace, Start, common_start, pace_of
@@ -212,15 +212,17 @@ async def _finished(
     sessions, ways = prepared.sessions, prepared.ways
     hosts = tuple(requests)
     ended = await waited(sessions, ways, requests, wait_s, step_s)
+    steps = next(iter(requests.values())).steps
+    begins = [one.began_s for one in ended.values() if one.began_s is not None]
+    ends = [one.ended_s for one in ended.values() if one.ended_s is not None]
+    busy_s = max(ends) - min(begins) if begins and ends else len(steps) * step_s
+    prepared.spent(busy_s)
     check_times(sessions, ended, step_s)
     await sessions.each("unreachable", lambda host: ways[host].put_back(), tuple(ways))
     there = await parsed(sessions, prepared.targets, requests, options, {h: ended[h].began_s for h in ended})
-    steps = next(iter(requests.values())).steps
     notes = (*prepared.notes, *same_steps(sessions, there, steps))
     sessions.require()
     left = tuple(host for host in hosts if host in sessions.hosts)
-    begins = [one.began_s for host, one in ended.items() if host in left and one.began_s is not None]
-    ends = [one.ended_s for host, one in ended.items() if host in left and one.ended_s is not None]
     roots = {host: prepared.targets[host].root + requests[host].directory for host in left}
     return Captured(
         id=prepared.id,
@@ -230,19 +232,20 @@ async def _finished(
         directories=roots,
         captures={host: frozenset(one.path[len(roots[host]) + 1 :] for one in there[host]) for host in left},
         n_bytes=sum(one.n_bytes for host in left for one in there[host]),
-        busy_s=max(ends) - min(begins) if begins and ends else 0.0,
+        busy_s=busy_s,
         step_s=step_s,
         notes=notes,
     )
 
 
-async def remove_captures(prepared: Prepared) -> None:
-    """Remove from the hosts what was made there."""
+async def remove_captures(prepared: Prepared, partial: Collection[HostId]) -> None:
+    """Remove what was made on hosts, but not on those that are `partial`, nor where these may have theirs."""
+    kept = {prepared.group(host) for host in partial}
 
     async def one(host: HostId) -> None:
         directory = prepared.targets[host].root + join(prepared.bases[host], prepared.id)
         await prepared.sessions.by_host[host].ask("remove", directory=directory)
 
     await prepared.sessions.each(
-        "unreachable", one, [host for host in prepared.bases if host in prepared.sessions.by_host]
+        "unreachable", one, [host for host in prepared.bases if prepared.group(host) not in kept]
     )

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -72,13 +72,23 @@ class Taken:
     zoomed: Taken | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all hosts are in it, and all of their files came."""
-        return not self.captured.lost and all(one.state == "complete" for one in self.manifest.hosts)
+    def partial(self) -> frozenset[HostId]:
+        """The hosts that are not in it, or not all of whose files came; also of `zoomed`."""
+        cut = frozenset(one.host for one in self.manifest.hosts if one.state != "complete")
+        return cut.union(self.captured.lost, self.zoomed.partial if self.zoomed else ())
 
 
-async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListener, say: Say) -> Taken:
+async def taken(
+    hosts: Hosts,
+    live: LiveOptions,
+    run: Path,
+    watch: ProgressListener,
+    say: Say,
+    spent: Callable[[float], None] = lambda _: None,
+) -> Taken:
     """Capture and collect into `run`; with `zoom`, then the suspects and their peers at a higher level, too.
+
+    `spent` is called with the seconds that the job ran captured, once a capture, also where that then fails.
 
     Raises:
         ClusterError: nothing could be captured, or not enough; the hosts are as they were.
@@ -86,6 +96,7 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
     specs = {spec.host: spec for spec in hosts.specs}
     async with opened_sessions(hosts.specs, hosts.options, live.quorum, say) as sessions:
         prepared = await found(sessions, specs, live)
+        prepared.spent = spent
         await held(prepared)
         await made(prepared)
 
@@ -103,8 +114,8 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
                 result = replace(
                     result, zoomed=await one(live.level, run.with_name(f"{run.name}{SUSPECTS_SUFFIX}"), ranks)
                 )
-        if live.every_s is not None and result.is_whole:
-            await remove_captures(prepared)  # a watch would fill the hosts' disks
+        if live.every_s is not None:
+            await remove_captures(prepared, result.partial)  # a watch would fill the hosts' disks
         return result
 
 

@@ -49,8 +49,7 @@ def called(
     text = described(result.captured, hosts.names, live.language)
     if as_json:
         text = json.dumps(document(result, hosts.names), indent=1) + "\n"
-    is_whole = result.is_whole and (result.zoomed is None or result.zoomed.is_whole)
-    code = ExitCode.DONE if is_whole else ExitCode.INCOMPLETE
+    code = ExitCode.INCOMPLETE if result.partial else ExitCode.DONE
     if as_json:
         return text, code
     print(text, end="", file=sys.stderr)

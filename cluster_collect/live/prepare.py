@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from posixpath import join
 
@@ -31,6 +31,8 @@ class Prepared:
     bases: Mapping[HostId, str]
     holders: Mapping[HostId, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    #: Told the seconds that the job ran captured, once a capture.
+    spent: Callable[[float], None] = lambda _: None
 
     def group(self, host: HostId) -> str:
         """Return the host that sends for this one."""

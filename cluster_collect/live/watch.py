@@ -6,10 +6,12 @@ Hooks report after a job; this reports while it runs, by the same webhook and me
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from calendar import timegm
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -34,6 +36,7 @@ MOST_SHARE = 0.01
 #: One line a round, beside the run directories.
 RECORD_NAME = "live.jsonl"
 _RUN_PREFIX = "live-"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 #: Messages that were not taken yet.
 _BACKLOG = ".untold"
 #: The verdict, and its alarms.
@@ -46,7 +49,6 @@ class Round:
 
     key: Key
     outcome: Outcome
-    busy_s: float = 0.0
 
 
 @dataclass
@@ -59,9 +61,9 @@ class Budget:
     last_s: float = field(default=0.0)
 
     def spent(self, busy_s: float) -> None:
-        """Count a capture."""
+        """Count a capture; 0 where there was none."""
         self.busy_s += busy_s
-        self.last_s = busy_s
+        self.last_s = busy_s or self.last_s
 
     def share(self, now_s: float) -> float:
         """Return the share of the time so far."""
@@ -89,14 +91,18 @@ def watch(
     """
     options = _tell_options(live)
     every_s = live.every_s or 0.0
-    budget = Budget(time.monotonic())
     base = base.absolute()  # Messages are read elsewhere.
     before, told = _last_keys(base)
-    n_done = 0
-    while True:
-        began_s = time.monotonic()
-        look = _look(hosts, live, base, shown, say)
-        budget.spent(look.busy_s)
+    budget = budget_of(base)
+    n_done, began_s = 0, -math.inf
+    while n_done != n_rounds:
+        wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
+        if wait_s > every_s:
+            why = f"more would be over {100 * MOST_SHARE:g}% of the time"
+            say(f"the next capture is in {format_seconds(wait_s)}: {why}")
+        time.sleep(wait_s)
+        began_s, busy_s = time.monotonic(), budget.busy_s
+        look = _look(hosts, live, base, shown, say, budget)
         news = told_after(told, before, look.key)
         before = look.key
         with _going_on(say):
@@ -106,17 +112,11 @@ def watch(
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
         say(f"{look.outcome.line_in(live.language)}\n  {captured}")
         with _going_on(say):
-            _record(base, look, told, share, live.keep)
+            _record(base, look, told, {"busy_s": budget.busy_s - busy_s, "share": share}, live.keep)
         with _going_on(say):
             _prune(base, live.keep)
         n_done += 1
-        if n_done == n_rounds:
-            return "", ExitCode.DONE
-        wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
-        if wait_s > every_s:
-            why = f"more would be over {100 * MOST_SHARE:g}% of the time"
-            say(f"the next capture is in {format_seconds(wait_s)}: {why}")
-        time.sleep(wait_s)
+    return "", ExitCode.DONE
 
 
 @contextmanager
@@ -139,11 +139,13 @@ def _tell_options(live: LiveOptions) -> TellOptions:
     )
 
 
-def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None]) -> Round:
+def _look(
+    hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None], budget: Budget
+) -> Round:
     job = live.job or base.name
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
     try:
-        result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
+        result = run_interruptibly(taken(hosts, live, run, shown.tracker, say, budget.spent), shown.tick)
         code, why = analysed(result)
         if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
             raise ClusterError(f"{result.run} could not be analysed: {why}")
@@ -155,7 +157,6 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
     except (ClusterError, OSError) as error:
         outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=in_words(error))
         return Round(("failed",), outcome)
-    busy_s = result.captured.busy_s + (result.zoomed.captured.busy_s if result.zoomed else 0.0)
     outcome = Outcome(
         job,
         "",
@@ -167,7 +168,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
         reasons(result.captured.lost, hosts.names),
         metrics,
     )
-    return Round(news_of(verdict), outcome, busy_s)
+    return Round(news_of(verdict), outcome)
 
 
 def news_of(verdict: Verdict) -> Key:
@@ -211,15 +212,27 @@ def _last_keys(base: Path) -> tuple[Key | None, Key]:
         return None, ("healthy",)
 
 
+def budget_of(base: Path) -> Budget:
+    """Go on with the budget of the rounds in the record: a watch may be started again and again."""
+    budget = Budget(time.monotonic())
+    for line in _lines(base):
+        with suppress(ValueError, KeyError, TypeError):
+            one = json_of(line)
+            budget.spent(float(one["busy_s"]))
+            ago_s = time.time() - timegm(time.strptime(one["at"], _TIME))
+            budget.began_s = min(budget.began_s, time.monotonic() - ago_s)
+    return budget
+
+
 def _lines(base: Path) -> list[str]:
     path = base / RECORD_NAME
     return path.read_text(errors="replace").splitlines() if path.is_file() else []
 
 
-def _record(base: Path, look: Round, told: Key, share: float, keep: int) -> None:
+def _record(base: Path, look: Round, told: Key, captured: Mapping[str, float], keep: int) -> None:
     """Write a line of this round behind those of earlier rounds; the oldest lines go."""
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    spent = {"busy_s": round(look.busy_s, 3), "share": round(share, 6)}
+    at = time.strftime(_TIME, time.gmtime())
+    spent = {name: round(value, 6) for name, value in captured.items()}
     line = json.dumps({"at": at, "key": look.key, "told": told, **spent, "line": look.outcome.line})
     lines = [*_lines(base), line][-keep:]
     write_text_whole(base / RECORD_NAME, "".join(f"{one}\n" for one in lines))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
+import re
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_collect.live.collected import Hosts, findings_of, taken
-from cluster_collect.live.watch import MOST_SHARE, RECORD_NAME, Budget, Key, told_after, watch
+from cluster_collect.live.watch import MOST_SHARE, RECORD_NAME, Budget, Key, budget_of, told_after, watch
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_run.errors import ClusterError
@@ -21,6 +24,7 @@ from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from tests.collect.live.hosts import Cluster
 from tests.collect.live.test_file import LIVE
+from tests.collect.live.test_traps import captures
 from tests.hook.http_server import mailbox
 
 
@@ -66,14 +70,20 @@ def test_a_fault_that_begins_while_the_watch_runs_is_named_within_two_captures_a
         if "The job ran captured" in line:
             cluster.leaves("slow_rank:1.5@5")
 
-    # A share of 1 % would have this test wait for minutes: each round is a watch of its own but the last two.
+    def watched() -> None:
+        # A share of 1 % would have this test wait for minutes: all earlier rounds were long ago.
+        record = base / RECORD_NAME
+        if record.exists():
+            record.write_text(re.sub('"at": "[^"]*"', '"at": "2026-01-01T00:00:00Z"', record.read_text()))
+        watch(hosts, live, base, Silent(), say, n_rounds=1)
+
     live = replace(LIVE, every_s=0.1, keep=2, webhook_file=address, prometheus_dir=metrics)
     hosts = Hosts(cluster.specs(), CollectOptions(min_free_bytes=0))
     with mailbox() as box:
         address.write_text(box.url)
-        watch(hosts, live, base, Silent(), say, n_rounds=1)
+        watched()
         assert box.received == []
-        watch(hosts, live, base, Silent(), say, n_rounds=1)
+        watched()
         lines = [json.loads(line) for line in (base / RECORD_NAME).read_text().splitlines()]
         assert lines[0]["key"] == ["healthy"]
         assert lines[1]["key"][0] == "degraded"
@@ -81,10 +91,36 @@ def test_a_fault_that_begins_while_the_watch_runs_is_named_within_two_captures_a
         ((_, told),) = box.received
         assert "rank 5" in json.loads(told)["line"]
         assert "cluster_analysis_" in next(metrics.glob("*.prom")).read_text()
-        watch(hosts, live, base, Silent(), say, n_rounds=1)
+        watched()
         assert len(box.received) == 1, "it is no news twice, and a second process knows of the first"
     assert len(list(base.glob("live-2*"))) == 2
     assert [path for host in cluster.hosts for path in host.directory.rglob("*_ascend_pt")] == []
+
+
+def test_what_an_earlier_call_of_the_watch_captured_counts(tmp_path: Path) -> None:
+    for ago_s, is_due in ((60.0, False), (790.0, False), (810.0, True)):
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago_s))
+        lines = ({"at": at, "busy_s": 4.0}, {"at": at, "busy_s": 0.0}, {"at": "?"}, ["no round"])
+        (tmp_path / RECORD_NAME).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        assert (budget_of(tmp_path).next_s(1.0, -math.inf) <= time.monotonic()) is is_due
+
+
+def test_where_parsing_fails_the_capture_counts_and_stays_and_that_of_other_hosts_goes(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.add(2)
+    cluster.job(n_ranks=1, of_hosts={1: {"SIMULATED": "/nowhere"}}).start()
+    hosts = Hosts(cluster.specs(), CollectOptions(min_free_bytes=0))
+    spent: list[float] = []
+    live = replace(LIVE, every_s=0.1)
+    with pytest.raises(ClusterError, match="parsing failed"):
+        asyncio.run(taken(hosts, live, tmp_path / "all", ProgressListener(), print, spent.append))
+    assert spent[0] > 0
+    before = [len(captures(host)) for host in cluster.hosts]
+    some = replace(live, quorum=1)
+    asyncio.run(taken(hosts, some, tmp_path / "some", ProgressListener(), print, spent.append))
+    assert len(spent) == 2
+    assert [len(captures(host)) for host in cluster.hosts] == [before[0], before[1] + 1]
 
 
 def failing_hosts(tmp_path: Path) -> Hosts:
