@@ -18,7 +18,7 @@ from cluster_fleet.story import Story
 from cluster_run.said.chinese import in_chinese
 
 MONTH_S = 30 * 86400.0
-_WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2}
+_WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2, "replaced": 2}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Beside:
             probe=self.found.get(number, ""),
         )
         if number in self.replaced_s and story.is_slow:
-            return replace(story, state="repaired", since_s=self.replaced_s[number], probe="")
+            return replace(story, state="replaced", since_s=self.replaced_s[number], probe="")
         return story
 
 

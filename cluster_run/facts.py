@@ -12,7 +12,9 @@ from typing import Literal
 from cluster_run.kinds import NoteFact
 
 #: Knowledge from other runs: states of a device or host in them.
-FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
+FleetFact = Literal[
+    "fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_replaced", "fleet_healthy", "fleet_unknown"
+]
 #: Facts that make a finding's summary.
 FindingFact = Literal[
     # A rank or a host compared with its peers.

@@ -162,7 +162,10 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
             else:
                 onset[unit], episodes[unit] = begin[unit], episodes[unit] + 1
             is_slow[unit] = not is_slow[unit]
-            evidence[unit] = often[unit] = 0
+            evidence[unit] = 0
+            # After one slow time it counts anew; who is slow again has to be healthy for longer.
+            most = of_fleet + float(np.log(seen[unit])) + _REPAIRED
+            often[unit] = min(often[unit], most) if episodes[unit] > 1 else 0
     for unit in np.flatnonzero(is_slow).tolist():
         slow_at[onset[unit] :, unit] = True
     needed = fleet - np.log(is_slow.sum() + 1) + np.log(np.maximum(seen, 1))

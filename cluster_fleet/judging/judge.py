@@ -22,7 +22,7 @@ from cluster_fleet.judging.evidence import (
 )
 from cluster_fleet.judging.shrink import shrunk
 
-State = Literal["slow", "intermittent", "repaired", "healthy", "unknown"]
+State = Literal["slow", "intermittent", "repaired", "replaced", "healthy", "unknown"]
 #: Sizes that are slow, and that are healthy, by metric: logarithms of times, or shares of a step.
 EFFECTS = {
     "compute": Effect(0.01, 0.04),

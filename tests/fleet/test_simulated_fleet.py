@@ -116,3 +116,21 @@ def test_units_that_are_in_no_run_and_empty_fleets_are_unknown() -> None:
     assert [judged.state(0), judged.state(1)] == ["healthy", "unknown"]
     empty, *_ = judge(np.empty((0, 0)), np.empty((0, 0)), EFFECTS["compute"])
     assert len(empty.named) == 0
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.6])
+def test_a_device_that_is_slow_in_a_part_of_its_jobs_is_named(share: float) -> None:
+    chance = np.random.default_rng(2)
+    values = chance.normal(0, 0.006, (120, 200))
+    values[:, :20] += np.where(chance.random((120, 20)) < share, 0.09, 0)
+    judged, _, _ = judge(values, np.full(values.shape, np.nan), EFFECTS["compute"])
+    assert set(judged.named.tolist()) >= set(range(19))
+    assert set(judged.named.tolist()) <= set(range(20))
+
+
+def test_a_device_that_was_slow_twice_is_repaired_in_the_end() -> None:
+    values = np.random.default_rng(1).normal(0, 0.006, (130, 200))
+    for begin in (20, 70):
+        values[begin : begin + 30, 0] += 0.08
+    judged, _, _ = judge(values, np.full(values.shape, np.nan), EFFECTS["compute"])
+    assert (judged.state(0), judged.named.tolist()) == ("repaired", [])

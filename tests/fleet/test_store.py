@@ -487,7 +487,7 @@ def test_a_device_of_another_number_in_the_same_place_begins_anew(tmp_path: Path
             series = [Series("compute", [u.key for u in units[10:]], values[at], np.full(40, np.nan))]
             fleet.add(RunRecord(**{**vars(run), "units": units, "series": series, "findings": []}))
         states = {one.key: one.state for one in status_of(fleet, named("device 1 of node001")).stories}
-        assert states == {"vdie:5": "repaired", "vdie:new": "healthy"}
+        assert states == {"vdie:5": "replaced", "vdie:new": "healthy"}
         (exchanged,) = [one for one in status_of(fleet).stories if one.key == "vdie:5"]
         assert (exchanged.since_s, exchanged.is_slow) == (30.0 * DAY_S, False)
 
