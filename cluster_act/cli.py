@@ -58,20 +58,23 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
     past = [] if fleet is None else fleet.actions()
     way = WAYS[arguments.way](arguments)
-    plan = planned(
-        cases,
-        past,
-        arguments.way,
+    plan_of = partial(
+        planned,
+        way=arguments.way,
         budget=arguments.budget,
         now_s=time.time(),
         unconfirmed=arguments.unconfirmed,
     )
+    plan = plan_of(cases, past)
     due = [one for one in plan if one.why_not is None]
     if due and arguments.apply:
         way.check()
     language = language_of(arguments.lang)
     n_failed = sum(not has_name(one.case.node) for one in plan)
     for one in plan:
+        if fleet is not None and arguments.apply:
+            # What was refused meanwhile spends nothing.
+            (one,) = plan_of([one.case], fleet.actions())  # noqa: PLW2901
         theirs = arguments.node_name.in_case(one.case)
         write_result(f"{_described(one, way, theirs).of(language)}\n")
         if one.why_not is None and arguments.apply and fleet is not None:

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cluster_act.cli import main
@@ -64,6 +65,21 @@ def test_nothing_is_done_unless_told_then_once_and_undone(
     assert excluded.read_text() == ""
     assert main(["--log", "--db", db]) == ExitCode.DONE
     assert re.search(r" undone \S+Z: device 1 of node001: slow", capsys.readouterr().out)
+
+
+def test_what_is_refused_spends_nothing_of_the_budget(tmp_path: Path) -> None:
+    where, acted = str(tmp_path / "fleet.db"), tmp_path / "acted"
+    with Fleet(where) as fleet:
+        for one in runs_of(30):
+            (compute,) = one.series
+            slower = np.where(np.arange(40) == 20, compute.values + 0.05, compute.values)
+            fleet.add(replace(one, series=[replace(compute, values=slower)]))
+    script = program(
+        tmp_path / "act.sh", f"[ $CLUSTER_ACT_NODE != node001 ] && echo $CLUSTER_ACT_NODE >> {acted}"
+    )
+    act = ["--fleet", "--db", where, "--way", "command", "--command", str(script), "--budget", "1", "--apply"]
+    assert main(act) == ExitCode.INCOMPLETE
+    assert acted.read_text() == "node005\n"
 
 
 def test_nodes_have_the_names_of_those_who_are_told(db: str, tmp_path: Path, by_command: list[str]) -> None:
