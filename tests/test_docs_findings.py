@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -35,18 +35,21 @@ def test_every_kind_of_finding_has_an_entry_and_there_is_no_other() -> None:
     assert list(CHINESE) == list(ENTRIES)
 
 
+@pytest.mark.parametrize(
+    ("entries", "line", "sentences", "language"),
+    [
+        pytest.param(ENTRIES, r"^> (.+)$", findings.SENTENCES, 0, id="example"),
+        pytest.param(ENTRIES, r"\*\*Next:\*\* (.+)$", checks.CHECKS, 0, id="next"),
+        pytest.param(CHINESE, r"\*\*下一步：\*\* (.+)$", checks.CHECKS, 1, id="next in Chinese"),
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_chinese_entry_advises_what_a_report_says(kind: str) -> None:
-    advised = re.findall(r"\*\*下一步：\*\* (.+)$", CHINESE[kind], re.MULTILINE)
-    assert advised
-    assert [one for one in advised if not said_by(checks.CHECKS.values(), one, 1)] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_example_of_a_kind_is_what_a_report_says(kind: str) -> None:
-    examples = re.findall(r"^> (.+)$", ENTRIES[kind], re.MULTILINE)
-    assert examples
-    assert [one for one in examples if not said_by(findings.SENTENCES.values(), one)] == []
+def test_an_entry_tells_what_a_report_says(
+    kind: str, entries: dict[str, str], line: str, sentences: Mapping[str, Template], language: int
+) -> None:
+    told = re.findall(line, entries[kind], re.MULTILINE)
+    assert told
+    assert [one for one in told if not said_by(sentences.values(), one, language)] == []
 
 
 @pytest.mark.parametrize(
@@ -58,13 +61,6 @@ def test_a_host_that_is_a_stage_is_told_as_the_warning_that_it_is(kind: str, fac
     assert f"`{kind}-host-N`, a warning" in ENTRIES[kind]
     examples = re.findall(r"^> (.+)$", ENTRIES[kind], re.MULTILINE)
     assert any(said_by([findings.SENTENCES[fact]], one) for one in examples)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_to_do_about_a_kind_is_what_a_report_says(kind: str) -> None:
-    advised = re.findall(r"\*\*Next:\*\* (.+)$", ENTRIES[kind], re.MULTILINE)
-    assert advised
-    assert [one for one in advised if not said_by(checks.CHECKS.values(), one)] == []
 
 
 def test_causes_patterns_and_severities_are_those_of_the_code() -> None:

@@ -81,26 +81,22 @@ def test_a_rank_costs_what_it_loses_wherever_in_its_step_that_is(
     assert found.replay["copied_waiting_share"] < 0.01
 
 
-@pytest.mark.parametrize("shape", [DATA, TENSORS], ids=["data", "tensors"])
+LONG = replace(PIPELINE, tensor=2, micros=8, length_sigma=0.15, steps=5)
+
+
+@pytest.mark.parametrize(
+    ("uneven", "off"),
+    [
+        pytest.param(replace(DATA, length_sigma=0.3, micros=4), 0.02, id="data"),
+        pytest.param(replace(TENSORS, length_sigma=0.3, micros=4), 0.02, id="tensors"),
+        pytest.param(LONG, 0.01, marks=pytest.mark.slow, id="they fill steps of equal length"),
+    ],
+)
 def test_samples_of_unequal_length_cost_what_each_micro_batch_waits_for_the_longest(
-    shape: Shape, tmp_path: Path
+    uneven: Shape, off: float, tmp_path: Path
 ) -> None:
-    uneven = replace(shape, length_sigma=0.3, micros=4)
-    everyone = tuple(range(uneven.n_ranks))
-    fault = Fault(Trouble("samples", 1.0), "data_imbalance", 0.0, ranks=everyone, is_of_many=True)
-    job, _, found = judged(uneven, tmp_path, fault, seed=7)
-    (true,) = job.faults
-    (told,) = [one for one in found.findings if one.kind == "data_imbalance"]
-    assert told.cost_ms_per_step == pytest.approx(true.cost_ms, abs=0.02 * job.step_ms)
-
-
-@pytest.mark.slow
-def test_micro_batches_of_unequal_length_are_told_where_they_fill_steps_of_equal_length(
-    tmp_path: Path,
-) -> None:
-    uneven = replace(PIPELINE, tensor=2, micros=8, length_sigma=0.15, steps=5)
     everyone = tuple(range(uneven.n_ranks))
     fault = Fault(Trouble("samples", 1.0), "data_imbalance", 0.0, ranks=everyone, is_of_many=True)
     job, _, found = judged(uneven, tmp_path, fault, seed=7)
     (told,) = [one for one in found.findings if one.kind == "data_imbalance"]
-    assert told.cost_ms_per_step == pytest.approx(job.faults[0].cost_ms, abs=0.01 * job.step_ms)
+    assert told.cost_ms_per_step == pytest.approx(job.faults[0].cost_ms, abs=off * job.step_ms)

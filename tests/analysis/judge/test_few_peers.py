@@ -52,16 +52,10 @@ def test_a_rank_with_one_peer_that_idles_a_multiple_of_all_others_is_named(
     assert (alarm.kind, alarm.ranks, alarm.cause) == ("slow_rank", (5,), cause)
 
 
-def test_a_rank_with_one_peer_that_idles_twice_as_long_as_the_others_may_have_another_stage() -> None:
-    assert alarms({5: 22e3}) == []
-
-
-def test_a_stage_both_of_whose_ranks_idle_long_is_no_two_slow_ranks() -> None:
-    assert alarms({4: 60e3, 5: 60e3}) == []
-
-
-def test_a_rank_that_is_a_stage_of_its_own_is_not_told_from_its_stage() -> None:
-    assert alarms({5: 60e3}, ALONE) == []
+def test_a_rank_that_idles_long_is_not_named_where_that_may_be_its_stage() -> None:
+    assert alarms({5: 22e3}) == [], "twice as long as the others, beside one peer"
+    assert alarms({4: 60e3, 5: 60e3}) == [], "both ranks of the stage"
+    assert alarms({5: 60e3}, ALONE) == [], "the only rank of its stage"
 
 
 @pytest.mark.slow

@@ -40,10 +40,19 @@ def test_a_cell_that_is_no_number_is_null_and_remarked(tmp_path: Path, cell: str
     assert remarks == ["left out: 1 cell of column Computing without a number"]
 
 
-def test_a_row_without_a_step_number_is_left_out_and_remarked(tmp_path: Path) -> None:
-    rows, remarks = read(tmp_path, step_csv({"fifty": STEP_ROW, "51": STEP_ROW}))
-    assert [row["step"] for row in rows] == [51]
-    assert remarks == ["left out: 1 row without a step number ('fifty')"]
+@pytest.mark.parametrize(
+    ("step", "n_cells", "why"),
+    [
+        ("fifty", None, "1 row without a step number ('fifty')"),
+        ("50", 4, "1 line with another number of cells than the header"),
+    ],
+)
+def test_a_row_without_a_step_number_or_with_other_cells_is_left_out_and_remarked(
+    tmp_path: Path, step: str, n_cells: int | None, why: str
+) -> None:
+    rows, remarks = read(tmp_path, step_csv({"49": STEP_ROW, step: STEP_ROW[:n_cells], "51": STEP_ROW}))
+    assert [row["step"] for row in rows] == [49, 51]
+    assert remarks == [f"left out: {why}"]
 
 
 def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Path) -> None:
@@ -118,12 +127,6 @@ def test_a_last_line_that_lacks_cells_was_cut_off_and_is_left_out(tmp_path: Path
         rows, remarks = read(tmp_path, text)
         assert [row["step"] for row in rows] == [50]
         assert remarks == [f"truncated at byte {len(text)}: the last line has no end, and was left out"]
-
-
-def test_a_line_with_another_number_of_cells_costs_that_line(tmp_path: Path) -> None:
-    rows, remarks = read(tmp_path, step_csv({"50": STEP_ROW, "51": STEP_ROW[:4], "52": STEP_ROW}))
-    assert [row["step"] for row in rows] == [50, 52]
-    assert remarks == ["left out: 1 line with another number of cells than the header"]
 
 
 @pytest.mark.parametrize(

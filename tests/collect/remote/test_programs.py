@@ -132,21 +132,15 @@ def test_a_missing_root_is_told() -> None:
         reader.require_root("/nowhere")
 
 
-def test_a_tilde_means_the_home_of_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "prof").mkdir()
-    (tmp_path / "prof" / "x").touch()
-    assert [entry.path for entry in listed(ran(probe_program(at("~/prof")))).entries] == [b"x"]
-
-
+@pytest.mark.parametrize("root", ["~/prof", "prof"])
 def test_a_relative_root_is_below_the_home_wherever_the_shell_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "prof").mkdir()
     (tmp_path / "prof" / "x").touch()
     monkeypatch.chdir(tmp_path / "prof")
-    assert [entry.path for entry in listed(ran(probe_program(at("prof")))).entries] == [b"x"]
+    assert [entry.path for entry in listed(ran(probe_program(at(root)))).entries] == [b"x"]
 
 
 @settings(max_examples=60, deadline=None)
