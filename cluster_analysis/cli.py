@@ -6,7 +6,6 @@ import argparse
 import os
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 from cluster_analysis.arrow_alone import import_arrow_alone
 from cluster_analysis.options import (
@@ -32,7 +31,7 @@ from cluster_run.errors import ClusterError, in_one_line
 from cluster_run.findings import FAILING
 from cluster_run.layout import FLEET_VARIABLE
 
-#: Queries that need no raw data. A directory of that name is analysed all the same.
+#: Queries that need no raw data. A directory of that name is `./report`.
 QUERIES = ("report", "trend")
 _EXAMPLES = """\
 examples:
@@ -49,7 +48,7 @@ _WHAT_IS_LEFT = "the older output is as it was"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code. Nothing is raised."""
-    if argv and argv[0] in QUERIES and not Path(argv[0]).is_dir():
+    if argv and argv[0] in QUERIES:
         from cluster_analysis.queries import query  # noqa: PLC0415 - imports what reports
 
         return query(argv)

@@ -102,6 +102,15 @@ def test_tables_that_an_older_version_did_not_write_are_empty(
     assert main([str(slow_run), *output, "--baseline", str(older)]) == 0
 
 
+def test_a_directory_called_as_a_query_hides_none(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("trend").mkdir()
+    assert main(["trend", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: cluster-analyse trend")
+
+
 def test_trend_has_a_row_a_run_in_the_order_of_their_recording(
     slow_output: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
