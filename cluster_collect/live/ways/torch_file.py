@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from posixpath import join
 
@@ -22,6 +21,7 @@ from cluster_collect.live.ways.protocol import (
     ranks_of,
 )
 from cluster_collect.live.whose import Target
+from cluster_run.ids import format_number_ranges
 
 #: How often the monitor looks until the job's 11th step, and at most after that.
 _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
@@ -220,7 +220,7 @@ class FileWay(ConfiguredWay):
         }
         silent = sorted(wanted - taken)
         if silent:
-            return Answer("silent", f"{_ranks(silent)} did not confirm it")
+            return Answer("silent", f"rank {format_number_ranges(silent)} did not confirm it")
         return Answer("taken")
 
     async def progress(self, request: Request) -> Progress:
@@ -276,7 +276,3 @@ class FileWay(ConfiguredWay):
             Event(float(one["at_s"]) - offset_s, int(one["rank"]), str(one["kind"]), int(one["n"]))
             for one in known
         ]
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
