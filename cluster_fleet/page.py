@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_fleet.judging.judge import EFFECTS
+from cluster_fleet.judging.judge import EFFECTS, kind_of
 from cluster_fleet.records import History, Unit
 from cluster_fleet.status import Status
 from cluster_fleet.store import Fleet
@@ -100,7 +100,7 @@ def _drawn(story: Story, history: History, units: dict[int, Unit], language: Lan
     values = history.values[:, own]
     seen = np.flatnonzero(np.isfinite(values).any(axis=1))
     series = np.array([np.nanmedian(values[run]) for run in seen]) if len(seen) else np.empty(0)
-    slow = EFFECTS[story.metric.partition(":")[0]].slow
+    slow = EFFECTS[kind_of(story.metric)].slow
     low = min(float(series.min(initial=0.0)), -slow)
     high = max(float(series.max(initial=0.0)), 2 * slow)
 

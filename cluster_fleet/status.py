@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from cluster_fleet.judging.evidence import Effect
-from cluster_fleet.judging.judge import FEWEST_RUNS, Judged, effect_of, judge
+from cluster_fleet.judging.judge import FEWEST_RUNS, Judged, effect_of, judge, kind_of
 from cluster_fleet.judging.probes import CONFIRMED, place_of, probes_of
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
@@ -68,7 +68,7 @@ class _Beside:
     def story(self, judged: Judged, at: int, number: int, history: History) -> Story:
         """The story of a unit, by its place among those that are judged."""
         unit, course, metric = self.units[number], judged.course, history.metric
-        is_log = metric.partition(":")[0] in ("compute", "link")
+        is_log = kind_of(metric) in ("compute", "link")
         level, low, high = (
             float(np.expm1(one[at])) if is_log else float(one[at])
             for one in (judged.level, judged.low, judged.high)

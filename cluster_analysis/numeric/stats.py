@@ -165,7 +165,7 @@ def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Median of each row's group by column: (N, S) to (N, S); groups below 0 give NaN."""
+    """Median of each row's group by column: (N, S) to (N, S), or (N,) to (N,); groups below 0 give NaN."""
     result = np.full(values.shape, np.nan)
     for group in np.unique(groups[groups >= 0]):
         inside = groups == group

@@ -32,9 +32,14 @@ EFFECTS = {
 }
 
 
+def kind_of(metric: str) -> str:
+    """Return `link` of `link:RDMA`."""
+    return metric.partition(":")[0]
+
+
 def effect_of(metric: str) -> Effect | None:
     """Return the effect of a metric; None for one that only explains."""
-    return EFFECTS.get(metric.partition(":")[0])
+    return EFFECTS.get(kind_of(metric))
 
 
 #: Fewer devices of a host say nothing of the host.

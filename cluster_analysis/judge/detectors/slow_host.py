@@ -52,7 +52,7 @@ def _late_halves(case: Case, local: LocalTime, whole: LocalTime) -> Iterator[Sus
         return
     view, nobody = case.view, case.view.host < 0
     level = median(relative_to_other_hosts(case.series(local, nobody, view.host), view), 1)
-    is_later = level >= group_medians(level[:, None], view.host)[:, 0]
+    is_later = level >= group_medians(level, view.host)
     for one in host_suspects(case, local, whole, ~is_later):
         of_host = case.ranks_of([one])
         late, quick_us = np.flatnonzero(of_host & is_later), float(median(level[of_host & ~is_later]))

@@ -105,7 +105,7 @@ class _Place(Struct, frozen=True):
 
 def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
     usually_us = median(time_us, 1)
-    of_role = group_medians(usually_us[:, None], view.role)[:, 0]
+    of_role = group_medians(usually_us, view.role)
     differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
     longer_us = time_us - np.fmin(usually_us, of_role)[:, None]
     # One of two hosts is half of all ranks: the quick ones are those of the other host.

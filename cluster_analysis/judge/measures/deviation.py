@@ -100,7 +100,7 @@ def deviation_of(
     n_units, n_steps = series.shape
     centre, spread, step_sigma = np.full((3, n_units), np.nan)
     step_scatter, n_peers = np.full(series.shape, np.nan), np.zeros(n_units, np.int32)
-    apart = float(np.nan_to_num(sigma(own - group_medians(own[:, None], family)[:, 0])))
+    apart = float(np.nan_to_num(sigma(own - group_medians(own, family))))
     n_apart = 0 if is_relative else max(int(np.isfinite(own).sum()) - len(np.unique(family)), 0)
     pooled = np.where(is_relative, 0.0, np.maximum(apart, least))
     if healthy:
