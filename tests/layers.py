@@ -85,6 +85,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
         ),
         "cluster_collect.transports.ssh.by_paramiko": (
+            # asyncssh reads the client's configuration for both.
+            "cluster_collect.transports.ssh.by_asyncssh.configuration "
             f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
         ),
         "cluster_collect.inventory": f"{_COLLECTOR} cluster_run",

@@ -30,7 +30,7 @@ _BY_NOBODY: Mapping[str, str] = {
 }
 _BY_ASYNCSSH_ALONE = frozenset(
     (
-        *("ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "proxycommand", "userknownhostsfile"),
+        *("ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "proxycommand", "addressfamily"),
         *("identityagent", "certificatefile", "gssapiauthentication"),
         *("pkcs11provider", "securitykeyprovider"),
     )

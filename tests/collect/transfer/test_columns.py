@@ -166,6 +166,19 @@ def test_a_host_whose_python_fails_sends_its_files_as_they_are(
     assert why in outcome.raw_because
 
 
+@BOTH
+@pytest.mark.slow
+def test_a_host_that_allows_one_session_at_a_time_sends_its_files_when_the_reader_has_ended(
+    start: Start, tmp_path: Path, transport: str
+) -> None:
+    programs = only(tmp_path / "bin", *BEHIND_THE_SHELL)
+    program(programs / "python3", "printf 'unfit for that\\n'; exec sleep 1.5")
+    watch = Recorder()
+    host = start({**found_first(programs), "MaxSessions": "1"}, transport=transport)
+    assert (host.collect(COLUMNS, watch).reason, watch.retries) == ("", [])
+    assert "sftp" not in watch.notes
+
+
 def test_a_host_that_runs_no_program_is_quoted(start: Start, root: Path) -> None:
     outcome = sent_raw(start({"ForceCommand": "internal-sftp"}))
     assert "This service allows sftp connections only." in outcome.raw_because

@@ -121,6 +121,8 @@ def test_a_host_certificate_of_a_known_authority_is_enough(start: Start, lab: Ss
     assert host.collect().state == "failed"
     lab.known_hosts.write_text(f"@cert-authority [127.0.0.*]:* {Path(f'{authority}.pub').read_text()}")
     assert host.collect().reason == ""
+    reason = host.having(transport="paramiko").collect().reason
+    assert reason == "127.0.0.4 is only known by a certificate (@cert-authority)"
 
 
 def test_known_hosts_none_means_no_host_is_known_not_any(start: Start, config: Path) -> None:

@@ -90,10 +90,41 @@ def test_the_clients_own_configuration_is_honoured(
         f"Host *\n  User {lab.user}\n  IdentityFile {lab.identity_file}\n"
         f"  UserKnownHostsFile {lab.known_hosts}\n"
     )
-    known = str(lab.known_hosts) if transport == "paramiko" else None
-    host = named("node-7", target.root, target.run, known_hosts=known, ssh_config=str(config))
-    host.having(transport=transport).collect_all()
+    named("node-7", target.root, target.run, transport=transport, ssh_config=str(config)).collect_all()
     assert "Accepted publickey" in gateway.log
+
+
+@BOTH
+@pytest.mark.parametrize("jump", [None, "near"])
+def test_a_jump_host_is_reached_through_its_own(
+    start: Start, lab: SshLab, gateway: SshServer, config: Path, transport: str, jump: str | None
+) -> None:
+    target, near = start(), lab.start("127.0.0.6")
+    config.write_text(
+        f"Host node1\n  HostName {target.server.address}\n  Port {target.server.port}\n  ProxyJump near\n"
+        f"Host near\n  HostName {near.address}\n  Port {near.port}\n"
+        f"Host far\n  HostName {gateway.address}\n  Port {gateway.port}\n"
+        f"Host *\n  ProxyJump far\n  User {lab.user}\n  IdentityFile {lab.identity_file}\n"
+        f"  UserKnownHostsFile {lab.known_hosts}\n"
+    )
+    host = named("node1", target.root, target.run, transport=transport, ssh_config=str(config), jump=jump)
+    host.collect_all()
+    assert [log.count("Accepted publickey") for log in (gateway.log, near.log)] == [1, 1]
+
+
+@BOTH
+def test_included_files_matches_and_the_own_address_are_honoured(
+    start: Start, lab: SshLab, config: Path, transport: str
+) -> None:
+    target = start()
+    (config.parent / "more").write_text(
+        f"Match host node1\n  HostName {target.server.address}\n  Port {target.server.port}\n"
+        f"  User {lab.user}\n  BindAddress 127.0.0.77\n"
+    )
+    config.write_text(f"Include {config.parent}/more\n")
+    keys = {"identity_file": str(lab.identity_file), "known_hosts": str(lab.known_hosts)}
+    named("node1", target.root, target.run, transport=transport, ssh_config=str(config), **keys).collect_all()
+    assert f"Accepted publickey for {lab.user} from 127.0.0.77 " in target.server.log
 
 
 @BOTH

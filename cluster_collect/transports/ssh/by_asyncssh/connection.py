@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import asyncssh
@@ -20,6 +21,7 @@ from cluster_collect.transports.protocol import (
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors, translated
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
 from cluster_collect.transports.ssh.handshake import below_home
+from cluster_collect.transports.ssh.sessions import Sessions
 
 _CLOSE_DEADLINE_S = 3.0
 #: Pieces of a file that are asked for ahead, and their size.
@@ -32,11 +34,19 @@ class AsyncsshConnection:
     def __init__(self, connection: asyncssh.SSHClientConnection, window_bytes: int) -> None:
         self._connection = connection
         self._window_bytes = window_bytes
+        self._sessions = Sessions(self._refused)
+
+    def _refused(self, error: Exception) -> bool:
+        is_refusal = (
+            isinstance(error, asyncssh.ChannelOpenError) and error.code == asyncssh.OPEN_CONNECT_FAILED
+        )
+        return is_refusal and not self._connection.is_closed()
 
     async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command; its output goes to `receive` straight from the packet."""
-        running = _Command(receive)
-        try:
+
+        async def begin() -> _Command:
+            running = _Command(receive)
             await self._connection.create_session(
                 lambda: running,
                 command,
@@ -44,16 +54,20 @@ class AsyncsshConnection:
                 window=self._window_bytes,
                 request_pty=False,
             )
+            return running
+
+        try:
+            return await self._sessions.opened(begin)
         except asyncssh.ChannelOpenError as error:
             raise translated(error) if self._connection.is_closed() else no_commands(error.reason) from None
         except (OSError, asyncssh.Error) as error:
             raise translated(error) from None
-        return running
 
     async def open_files(self) -> RemoteFiles:
         """Start SFTP."""
         try:
-            return _Files(await self._connection.start_sftp_client(path_encoding=None))
+            begin = partial(self._connection.start_sftp_client, path_encoding=None)
+            return _Files(await self._sessions.opened(begin))
         except (OSError, asyncssh.Error) as error:
             came = "" if isinstance(error, asyncssh.ChannelOpenError) else str(error)
             raise translated(error) if self._connection.is_closed() else no_way_to_files(came) from None

@@ -14,18 +14,22 @@ import asyncssh
 from cluster_collect.faults import HostError
 from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.ssh.by_asyncssh.configuration import (
+    configured,
+    identity_files_of,
+    jumps_before,
+    known_hosts_of,
+)
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
-from cluster_collect.transports.ssh.by_asyncssh.errors import setup_error, translated
+from cluster_collect.transports.ssh.by_asyncssh.errors import setup_errors, translated
 from cluster_collect.transports.ssh.errors import of_jump_host
 from cluster_collect.transports.ssh.handshake import (
     certificate_path,
-    client_configuration,
-    default_keys,
     in_time,
     refuse_open_keys,
     window_bytes,
 )
-from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys
 from cluster_collect.watchdog import cancelled
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
@@ -50,9 +54,10 @@ class AsyncsshDialer:
         server = Server(spec.user, spec.address, spec.port)
         base = await self._base_options(spec, server)
         judge = self._judge(spec, server, base)
-        jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
-        tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
-        gateway = jump or f"{spec.address}:{spec.port}"
+        behind = (spec.address,)
+        jumps = tuple(spec.jump.split(",")) if spec.jump else jumps_before(base, behind)
+        tunnel = await self._gateway(spec, jumps, behind) if jumps else None
+        gateway = ",".join(jumps) or f"{spec.address}:{spec.port}"
         connection = await self._connect(spec, base, judge, tunnel, gateway, spec.password)
         return AsyncsshConnection(connection, window_bytes(spec, self._options))
 
@@ -60,14 +65,21 @@ class AsyncsshDialer:
         """Close the jump connections."""
         await self._gateways.close()
 
-    async def _gateway(self, spec: HostSpec, chain: tuple[str, ...]) -> asyncssh.SSHClientConnection:
-        """Return the connection to the last jump host of a chain, through those before it."""
-        key = (chain, spec.ssh_config, spec.known_hosts, spec.identity_file, spec.user)
+    async def _gateway(
+        self, spec: HostSpec, chain: tuple[str, ...], behind: tuple[str, ...]
+    ) -> asyncssh.SSHClientConnection:
+        """Return the connection to the last jump host of a chain, through those before it.
+
+        The first one of a chain may have jump hosts of its own, but for those that lie `behind` it.
+        """
+        key = (chain, behind[1:], spec.ssh_config, spec.known_hosts, spec.identity_file, spec.user)
 
         async def connect() -> asyncssh.SSHClientConnection:
-            tunnel = await self._gateway(spec, chain[:-1]) if len(chain) > 1 else None
             jump = parse_server(chain[-1])
             base = await self._base_options(spec, jump)
+            further = (*behind, jump.name)
+            before = chain[:-1] or jumps_before(base, further)
+            tunnel = await self._gateway(spec, before, further) if before else None
             if jump.user is None and base.config.get("User") is None and spec.user is not None:
                 base = await self._base_options(spec, replace(jump, user=spec.user))
             judge = self._judge(spec, jump, base)
@@ -81,18 +93,15 @@ class AsyncsshDialer:
 
     async def _base_options(self, spec: HostSpec, server: Server) -> asyncssh.SSHClientConnectionOptions:
         """Read the client configuration and the keys for a server."""
-        said = {"host": server.name, "port": server.port, "username": server.user}
-        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-        if config := client_configuration(spec):
-            # By itself asyncssh reads it when it connects: too late for us, who hand it the port.
-            given["config"] = [config]
-        try:
+        given: dict[str, Any] = {}
+        with setup_errors(spec):
             if spec.identity_file is not None:
                 given |= self._identities.options(spec)
             elif spec.passphrase is not None:
                 given["passphrase"] = spec.passphrase
-            base: asyncssh.SSHClientConnectionOptions
-            base = await asyncssh.SSHClientConnectionOptions.construct(
+            base = await configured(
+                spec,
+                server,
                 compression_algs=None,
                 keepalive_interval=_KEEPALIVE_S,
                 keepalive_count_max=_N_KEEPALIVES,
@@ -100,12 +109,9 @@ class AsyncsshDialer:
                 **given,
             )
             if spec.identity_file is None:
-                named = base.config.get("IdentityFile")
-                refuse_open_keys(map(str, named) if isinstance(named, (list, tuple)) else default_keys())
+                refuse_open_keys(identity_files_of(base))
             if base.config.get("Ciphers") is None:
                 base = await asyncssh.SSHClientConnectionOptions.construct(base, encryption_algs=_CIPHERS)
-        except (ValueError, OSError, asyncssh.Error) as error:
-            raise setup_error(error, spec) from None
         return base
 
     async def _connect(
@@ -143,12 +149,8 @@ class AsyncsshDialer:
     def _judge(
         self, spec: HostSpec, server: Server, base: asyncssh.SSHClientConnectionOptions
     ) -> HostKeyJudge:
-        configured = base.config.get("UserKnownHostsFile", None)
-        if spec.known_hosts is not None or not isinstance(configured, (list, tuple)):
-            paths = [user_known_hosts(spec.known_hosts)]
-        else:  # "none" comes as an empty list: no host is known then
-            paths = [Path(str(name)).expanduser() for name in configured] or [Path(os.devnull)]
         name, port = str(base.host), int(base.port)
+        paths = known_hosts_of(spec, base)
         return self._host_keys.judge(spec, server, name, port, base.host_key_alias, paths)
 
 

@@ -26,6 +26,7 @@ from cluster_collect.transports.ssh.errors import (
     system_error,
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge
+from cluster_run.errors import in_words
 
 _ALLOW = "allow what it offers in ~/.ssh/config, with +: KexAlgorithms, HostKeyAlgorithms, Ciphers or MACs"
 _NO_AGREEMENT = (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
@@ -86,13 +87,18 @@ def _translated_sftp(error: asyncssh.SFTPError) -> HostError:
     return RemoteFailureError(error.reason or type(error).__name__)
 
 
-def setup_error(error: Exception, spec: HostSpec) -> HostError:
-    """Return our error for settings and keys of this machine that asyncssh refuses."""
-    if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
-        return SshSetupError(
+@contextmanager
+def setup_errors(spec: HostSpec) -> Iterator[None]:
+    """Let settings and keys of this machine that asyncssh refuses leave as our errors."""
+    try:
+        yield
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+        raise SshSetupError(
             f"the private key {spec.identity_file or 'of this user'} cannot be opened: {error}",
             "add it to the agent (ssh-add), or give --ask-passphrase or passphrase_env",
-        )
-    return SshSetupError(
-        f"the SSH settings of this host cannot be used: {error}", "check identity_file and ssh_config"
-    )
+        ) from None
+    except (ValueError, OSError, asyncssh.Error) as error:
+        raise SshSetupError(
+            f"the SSH settings of this host cannot be used: {in_words(error)}",
+            "check identity_file and ssh_config",
+        ) from None

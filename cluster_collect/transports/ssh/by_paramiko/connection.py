@@ -23,6 +23,7 @@ from cluster_collect.transports.protocol import (
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated
 from cluster_collect.transports.ssh.by_paramiko.files import ParamikoFiles
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
+from cluster_collect.transports.ssh.sessions import Sessions
 
 _READ_BYTES = 128 * 1024
 
@@ -34,11 +35,12 @@ class ParamikoConnection:
         self._opened = opened
         self._window_bytes = window_bytes
         self._commands: list[_Command] = []
+        self._sessions = Sessions(lambda error: isinstance(error, paramiko.ChannelException))
 
     async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command; its output crosses from a thread into the loop piece by piece."""
         try:
-            channel = await in_thread(self._start, command)
+            channel = await self._sessions.opened(partial(in_thread, self._start, command))
         except ERRORS as error:
             raise self._broken(error) or no_commands() from None
         self._commands.append(_Command(channel, receive))
@@ -52,7 +54,8 @@ class ParamikoConnection:
     async def open_files(self) -> RemoteFiles:
         """Start SFTP."""
         try:
-            client = await in_thread(paramiko.SFTPClient.from_transport, self._opened[-1])
+            begin = partial(in_thread, paramiko.SFTPClient.from_transport, self._opened[-1])
+            client = await self._sessions.opened(begin)
         except ERRORS as error:
             raise self._broken(error) or no_way_to_files(_spoiling(error)) from None
         if client is None:

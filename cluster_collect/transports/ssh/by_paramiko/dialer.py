@@ -1,40 +1,42 @@
 """SSH by paramiko, for servers that asyncssh does not get along with; this package alone knows that library.
 
-It blocks, so everything runs in threads of its own. GSSAPI, ProxyCommand, `Match` and host certificates
-are asyncssh's alone.
+It blocks, so everything runs in threads of its own. GSSAPI, ProxyCommand and host certificates are asyncssh's
+alone.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import paramiko
 
-from cluster_collect.faults import HostError, SshSetupError
-from cluster_collect.spec import SSH_PORT, CollectOptions, HostSpec, Server, parse_server
+from cluster_collect.faults import HostError, HostKeyError, SshSetupError
+from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.ssh.by_asyncssh.configuration import (
+    configured,
+    identity_files_of,
+    jumps_before,
+    known_hosts_of,
+)
 from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
 from cluster_collect.transports.ssh.errors import login_refused, of_jump_host
-from cluster_collect.transports.ssh.handshake import (
-    client_configuration,
-    default_keys,
-    refuse_open_keys,
-    window_bytes,
-)
-from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
-from cluster_run.errors import in_one_line, refused_by_system, spoken
+from cluster_collect.transports.ssh.handshake import refuse_open_keys, window_bytes
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys
+from cluster_run.errors import in_one_line, refused_by_system
 
 _KEEPALIVE_S = 15
 # What its threads log comes as errors too; unheard, Python would print it with tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
+#: A server on the way to a host, and asyncssh's options for it.
+_Stop: TypeAlias = tuple[Server, Any]
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 
@@ -52,7 +54,7 @@ class ParamikoDialer:
         async with self._bounds.handshake(gateway):
             opened: list[paramiko.Transport] = []
             try:
-                return await in_thread(self._dial, spec, opened)
+                return await in_thread(self._dial, spec, await _route(spec), opened)
             except BaseException:
                 for transport in opened:
                     transport.close()
@@ -61,55 +63,52 @@ class ParamikoDialer:
     async def close(self) -> None:
         """Nothing is shared."""
 
-    def _dial(self, spec: HostSpec, opened: list[paramiko.Transport]) -> ParamikoConnection:
-        config = _config(spec)
-        target = config.lookup(spec.address)
-        jumps = spec.jump or target.get("proxyjump", "")
+    def _dial(
+        self, spec: HostSpec, route: Sequence[_Stop], opened: list[paramiko.Transport]
+    ) -> ParamikoConnection:
+        *jumps, target = route
         through: paramiko.Transport | None = None
-        for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
-            jump = parse_server(text)
+        for jump in jumps:
             try:
-                through = self._open(spec, jump, config, through, opened)
+                through = self._open(spec, jump, through, opened)
             except HostError as error:
-                raise of_jump_host(error, jump.name) from None
-        self._open(spec, Server(spec.user, spec.address, spec.port), config, through, opened, spec.password)
+                raise of_jump_host(error, jump[0].name) from None
+        self._open(spec, target, through, opened, spec.password)
         return ParamikoConnection(opened, window_bytes(spec, self._options))
 
     def _open(
         self,
         spec: HostSpec,
-        place: Server,
-        config: paramiko.SSHConfig,
+        stop: _Stop,
         through: paramiko.Transport | None,
         opened: list[paramiko.Transport],
         password: str | None = None,
     ) -> paramiko.Transport:
         """Connect to one server, directly or through the one before it, and log in."""
-        settings = config.lookup(place.name)
-        name = settings.get("hostname", place.name)
-        port = place.port or int(settings.get("port", SSH_PORT))
-        paths = [user_known_hosts(spec.known_hosts)]
-        judge = self._host_keys.judge(spec, place, name, port, settings.get("hostkeyalias"), paths)
+        place, base = stop
+        name, port = str(base.host), int(base.port)
+        known = known_hosts_of(spec, base)
+        judge = self._host_keys.judge(spec, place, name, port, base.host_key_alias, known)
         try:
             transport = paramiko.Transport(
-                self._socket(name, port, through), default_window_size=window_bytes(spec, self._options)
+                self._socket(base, through), default_window_size=window_bytes(spec, self._options)
             )
             opened.append(transport)
             address = str(transport.getpeername()[0]) if through is None else name
             self._shake_hands(transport, judge, address)
-            user = place.user or settings.get("user") or spec.user or os.environ.get("USER", "root")
-            log_in(transport, user, spec, settings, password)
+            user = place.user or base.config.get("User") or spec.user or base.username
+            log_in(transport, str(user), spec, identity_files_of(base), password)
         except ERRORS as error:
             raise translated(error, by_jump=through is not None) from None
         transport.set_keepalive(_KEEPALIVE_S)
         self._host_keys.confirm(judge, spec.host)
         return transport
 
-    def _socket(self, name: str, port: int, through: paramiko.Transport | None) -> Any:
-        deadline_s = self._options.connect_deadline_s
+    def _socket(self, base: Any, through: paramiko.Transport | None) -> Any:
+        deadline_s, there = self._options.connect_deadline_s, (str(base.host), int(base.port))
         if through is None:
-            return socket.create_connection((name, port), timeout=deadline_s)
-        return through.open_channel("direct-tcpip", (name, port), ("127.0.0.1", 0), timeout=deadline_s)
+            return socket.create_connection(there, deadline_s, base.local_addr)
+        return through.open_channel("direct-tcpip", there, ("127.0.0.1", 0), timeout=deadline_s)
 
     def _shake_hands(self, transport: paramiko.Transport, judge: HostKeyJudge, address: str) -> None:
         deadline_s = self._options.login_deadline_s
@@ -128,31 +127,41 @@ class ParamikoDialer:
         offered = transport.get_remote_server_key()
         key = f"{offered.get_name()} {offered.get_base64()}"
         if (key not in known.trusted or key in known.revoked) and not judge.accepts(address, key):
+            if judge.verdict == "unknown" and known.authorities:
+                raise HostKeyError(
+                    f"{judge.name} is only known by a certificate (@cert-authority)",
+                    "use transport: asyncssh, which reads the certificates of hosts",
+                )
             raise judge.error()
 
 
-def _config(spec: HostSpec) -> paramiko.SSHConfig:
-    path = client_configuration(spec)
-    if path is None or not os.path.isfile(path):
-        return paramiko.SSHConfig()
-    try:
-        return paramiko.SSHConfig.from_path(path)
-    except (OSError, paramiko.ConfigParseError) as error:
-        raise SshSetupError(f"{path}: cannot be read: {spoken(error)}", "check ssh_config") from None
+async def _route(spec: HostSpec) -> Sequence[_Stop]:
+    """Return the servers on the way to a host, the host itself last; each with its configuration."""
+    route: list[_Stop] = []
+    place = Server(spec.user, spec.address, spec.port)
+    chain = tuple(spec.jump.split(",")) if spec.jump else ()
+    while True:
+        # asyncssh is to read no keys.
+        route.insert(0, (place, await configured(spec, place, client_keys=None, agent_path=None)))
+        chain = chain or jumps_before(route[0][1], [stop.name for stop, _ in route])
+        if not chain:
+            return route
+        *before, last = chain
+        place, chain = parse_server(last), tuple(before)
 
 
 def log_in(
     transport: paramiko.Transport,
     user: str,
     spec: HostSpec,
-    settings: paramiko.SSHConfigDict,
+    paths: Iterable[Path],
     password: str | None,
 ) -> None:
     """Try the keys, then the password, once each and only as the server takes them: sites count failures."""
     takes = _accepted(transport.auth_none, user)
     agent = paramiko.Agent()
     try:
-        for key in _keys(spec, settings, agent):
+        for key in _keys(spec, paths, agent):
             if "publickey" not in takes or transport.is_authenticated() or not transport.is_active():
                 break
             takes = _accepted(transport.auth_publickey, user, key) or takes
@@ -178,12 +187,11 @@ def _accepted(login: Callable[..., list[str]], *how: Any) -> list[str]:
         return []
 
 
-def _keys(spec: HostSpec, settings: paramiko.SSHConfigDict, agent: paramiko.Agent) -> Iterator[paramiko.PKey]:
+def _keys(spec: HostSpec, paths: Iterable[Path], agent: paramiko.Agent) -> Iterator[paramiko.PKey]:
     if spec.identity_file is not None:
         yield _key(Path(spec.identity_file).expanduser(), spec, spec.certificate_file)
     yield from agent.get_keys()
-    named = [Path(name) for name in settings.get("identityfile", ())]
-    for path in named or default_keys():
+    for path in paths:
         with suppress(_UnreadableKeyError):  # one that is not there or is encrypted is simply not offered
             yield _key(path, spec)
 
