@@ -43,14 +43,6 @@ _BACKLOG = ".untold"
 Key: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Round:
-    """One look at the job. A change of `key` is reported; `outcome` is the report."""
-
-    key: Key
-    outcome: Outcome
-
-
 @dataclass
 class Budget:
     """How long the job ran captured, of how long it was watched; in seconds of the monotonic clock."""
@@ -102,17 +94,18 @@ def watch(
             say(f"the next capture is in {format_seconds(wait_s)}: {why}")
         time.sleep(wait_s)
         began_s, busy_s = time.monotonic(), budget.busy_s
-        look = _look(hosts, live, base, shown, say, budget)
-        news = told_after(told, before, look.key)
-        before = look.key
+        key, outcome = _look(hosts, live, base, shown, say, budget)
+        news = told_after(told, before, key)
+        before = key
         with _going_on(say):
-            _tell(look, options, news != told, base, say)
+            _tell(outcome, replace(options, when="never" if news == told else "always"), base, say)
             told = news
         share = budget.share(time.monotonic())
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
-        say(f"{look.outcome.line_in(live.language)}\n  {captured}")
+        say(f"{outcome.line_in(live.language)}\n  {captured}")
         with _going_on(say):
-            _record(base, look, told, {"busy_s": budget.busy_s - busy_s, "share": share}, live.keep)
+            spent = {"busy_s": round(budget.busy_s - busy_s, 3), "share": round(share, 6)}
+            _record(base, {"key": key, "told": told, **spent, "line": outcome.line}, live.keep)
         with _going_on(say):
             _prune(base, live.keep)
         n_done += 1
@@ -141,7 +134,7 @@ def _tell_options(live: LiveOptions) -> TellOptions:
 
 def _look(
     hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None], budget: Budget
-) -> Round:
+) -> tuple[Key, Outcome]:
     job = live.job or base.name
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
     try:
@@ -156,19 +149,10 @@ def _look(
         raise
     except (ClusterError, OSError) as error:
         outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=in_words(error))
-        return Round(("failed",), outcome)
-    outcome = Outcome(
-        job,
-        "",
-        "running",
-        "analysed",
-        code,
-        results,
-        verdict,
-        reasons(result.captured.lost, hosts.names),
-        metrics,
-    )
-    return Round(news_of(verdict), outcome)
+        return ("failed",), outcome
+    lost = reasons(result.captured.lost, hosts.names)
+    outcome = Outcome(job, "", "running", "analysed", code, results, verdict, lost, metrics)
+    return news_of(verdict), outcome
 
 
 def news_of(verdict: Verdict) -> Key:
@@ -189,8 +173,8 @@ def told_after(told: Key, before: Key | None, key: Key) -> Key:
     return key if before in (key, None) else told
 
 
-def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Callable[[str], None]) -> None:
-    """Write the metrics, which are of now; send a message for a change, or keep it until it is taken."""
+def _tell(outcome: Outcome, options: TellOptions, base: Path, say: Callable[[str], None]) -> None:
+    """Write the metrics, which are of now; send the message that `options` ask for, or keep it for later."""
 
     def kept(key: str, trouble: str) -> None:
         if trouble:
@@ -198,8 +182,8 @@ def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Cal
 
     backlog = base / _BACKLOG
     backlog.mkdir(parents=True, exist_ok=True)
-    with Teller(replace(options, when="always" if changed else "never"), kept, backlog) as teller:
-        teller.tell(look.outcome.job, look.outcome)
+    with Teller(options, kept, backlog) as teller:
+        teller.tell(outcome.job, outcome)
 
 
 def _last_keys(base: Path) -> tuple[Key | None, Key]:
@@ -229,11 +213,9 @@ def _lines(base: Path) -> list[str]:
     return path.read_text(errors="replace").splitlines() if path.is_file() else []
 
 
-def _record(base: Path, look: Round, told: Key, captured: Mapping[str, float], keep: int) -> None:
+def _record(base: Path, look: Mapping[str, object], keep: int) -> None:
     """Write a line of this round behind those of earlier rounds; the oldest lines go."""
-    at = time.strftime(_TIME, time.gmtime())
-    spent = {name: round(value, 6) for name, value in captured.items()}
-    line = json.dumps({"at": at, "key": look.key, "told": told, **spent, "line": look.outcome.line})
+    line = json.dumps({"at": time.strftime(_TIME, time.gmtime()), **look})
     lines = [*_lines(base), line][-keep:]
     write_text_whole(base / RECORD_NAME, "".join(f"{one}\n" for one in lines))
 
