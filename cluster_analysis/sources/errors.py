@@ -42,6 +42,7 @@ LeftOutReason = Literal[
     "not_readable",
     "not_sum_of_parts",
     "step_repeated",
+    "operators_differ",
     "shared_name",
     "no_rank",
     "no_such_rank",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -37,6 +37,8 @@ NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
+#: How many times one may be the other: an operator that ends behind its step counts whole, some may be lost.
+_AT_ODDS = 2.0
 #: The µs from 1970 to 2001: no time is as long, and no size as large.
 _IN_2001_US = 1e15
 
@@ -111,6 +113,28 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
         return without_repeated_steps(steps, remark)
     remark(fact("rows_of_one_step", n_rows=max(counts.values())))
     return without_repeated_steps(steps, unheard)
+
+
+def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark: Remark) -> pa.Table:
+    """Return STEPS without those that communicated far longer, or shorter, than COLLECTIVES took in them.
+
+    Two files say both, and agree to 1 % on real captures: one has another unit, or is of another run.
+    """
+    known: dict[tuple[int, int], tuple[float, float]] = {}
+    for table in operators:
+        took = table.group_by(["rank", "step"], use_threads=False)
+        sums = took.aggregate([("elapse_us", "sum"), ("elapse_us", "max")])
+        rows = rows_of(sums, "rank", "step", "elapse_us_sum", "elapse_us_max")
+        known.update({(rank, step): (total or 0.0, longest or 0.0) for rank, step, total, longest in rows})
+    is_odd = [
+        bool(time_us and total) and not longest / _AT_ODDS < time_us < total * _AT_ODDS
+        for rank, step, time_us in rows_of(steps, "rank", "step", "communication_us")
+        for total, longest in [known.get((rank, step), (0.0, 0.0))]
+    ]
+    if not any(is_odd):
+        return steps
+    tell_left_out(remark, sum(is_odd), "step", "operators_differ")
+    return steps.filter(pc.invert(pa.array(is_odd)))
 
 
 def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:

@@ -30,6 +30,7 @@ from cluster_analysis.sources.errors import (
     unheard,
 )
 from cluster_analysis.sources.iterations.rank import read_iteration_export
+from cluster_analysis.sources.measured import without_steps_at_odds
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
@@ -55,10 +56,12 @@ from cluster_analysis.sources.text.timeline_json import (
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import BY_STEP, RanksTables, RankTables, alone, of_one
 from cluster_analysis.tables.schema import rows_of
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId
 
 _T = TypeVar("_T")
+#: Roles of files with step times, the best first.
+_STEP_TIMES = ("step_trace", "analysis_db", "profiler_db", TIMELINE)
 #: A file's role, and what reads the files of one or more ranks.
 _OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
 #: The other sources of a table of one rank: see `of_rank.databases_of`.
@@ -166,6 +169,7 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
         ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db["operators"])
     )
     collectives = [None if one is None else one.collectives for one in communication]
+    steps = [None if one is None else _agreeing(one, _pieces(collectives), readings) for one in steps]
     of_ranks = zip(
         readings,
         metadata,
@@ -201,6 +205,19 @@ def _with_groups(tables: CommunicationTables, readings: Sequence[Reading]) -> Co
         if int(reading.source.rank) in ranks:
             reading.notes.append(fact("no_groups_named", ranks=(reading.source.rank,)))
     return grouped
+
+
+def _agreeing(steps: pa.Table, operators: Sequence[pa.Table], readings: Sequence[Reading]) -> pa.Table:
+    """Return the steps that the operators do not contradict; of others the file is named."""
+
+    def tell(why: Fact, *also: Fact) -> None:
+        if len(readings) > 1:
+            not_together(why, *also)
+        files = readings[0].source.files
+        named = next((files[role] for role in _STEP_TIMES if role in files), "")
+        readings[0].problem(why, Path(named).name, None, *also)
+
+    return without_steps_at_odds(steps, operators, tell)
 
 
 def _metadata(reading: Reading, databases: Databases) -> RankMetadata:

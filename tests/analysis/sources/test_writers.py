@@ -206,3 +206,27 @@ def test_a_capture_of_no_device_is_to_be_profiled_at_another_level(tmp_path: Pat
     (capture / OUTPUT / "trace_view.json").write_text("[]")
     tables = read_rank(discover(tmp_path).sources[0])
     assert {one.advice for one in tables.problems} == {"profile_at_level1"}
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 0.1, 10.0, 1e3])
+@pytest.mark.parametrize("is_of_operators", [True, False])
+def test_a_rank_whose_step_times_and_operators_have_unlike_units_is_not_judged_and_told(
+    tmp_path: Path, factor: float, *, is_of_operators: bool
+) -> None:
+    run = simulated(tmp_path / "run", **FOUR_RANKS)
+    output = captures(run)[1] / OUTPUT
+    if is_of_operators:
+        path = output / COMMUNICATION
+        scaled = re.compile(r'(?<=Time\(ms\)": )[0-9.e-]+')
+        path.write_text(scaled.sub(lambda ms: repr(float(ms[0]) * factor), path.read_text()))
+    else:
+        path = output / "step_trace_time.csv"
+        header, *rows = (line.split(",") for line in path.read_text().splitlines())
+        first = header.index("Computing")
+        rows = [[*row[:first], *(repr(float(cell) * factor) for cell in row[first:])] for row in rows]
+        path.write_text("".join(f"{','.join(row)}\n" for row in [header, *rows]))
+    result = said_of(run)
+    assert result.verdict == "unknown"
+    (problem,) = result.document.problems
+    assert (problem.rank, problem.file) == (1, "step_trace_time.csv")
+    assert dict(problem.why.values)["reason"] == "operators_differ"
