@@ -17,6 +17,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, num
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.operations import COMMON_END
 from cluster_analysis.thresholds.calls import CONNECTED_US, DRIFT, LEAST_TOLERANCE_US
@@ -98,8 +99,14 @@ def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
         topology: groups with all their members, and hosts: ranks of one have one clock.
     """
     calls = calls_of(collectives)
-    n_ranks, place = len(calls.ranks), {rank: at for at, rank in enumerate(calls.ranks.tolist())}
+    is_named = np.array([not one.startswith(OWN_GROUP_PREFIX) for one in calls.groups], bool)
     order = calls.by_group[np.isin(calls.types, COMMON_END)[calls.kind[calls.by_group]]]
+    order = order[is_named[calls.group[order]]]
+    # A rank whose file names no group says nothing of the times at which it left one.
+    n_ranks, place = (
+        len(calls.ranks),
+        {int(calls.ranks[at]): at for at in np.unique(calls.rank[order]).tolist()},
+    )
     known = ((at, topology.groups.get(calls.groups[at])) for at in np.unique(calls.group[order]).tolist())
     pairs = [(at, place[one]) for at, group in known if group for one in sorted(place.keys() & group.ranks)]
     if not pairs or not calls.has_clock:
@@ -108,7 +115,8 @@ def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
     key, own = group * n_ranks + rank, calls.group[order].astype(np.int64) * n_ranks + calls.rank[order]
     order, own = order[np.isin(own, key)], own[np.isin(own, key)]
     member = np.searchsorted(key, own)
-    host = np.unique([topology.hosts.get(Rank(one), f"?{one}") for one in place], return_inverse=True)[1]
+    hosts = [topology.hosts.get(Rank(one), f"?{one}") for one in calls.ranks.tolist()]
+    host = np.unique(hosts, return_inverse=True)[1]
     is_single = np.bincount(group[member]) <= np.bincount(group[np.unique(member)])
     _, compared = combined(group, np.where(is_single[group], host[rank], 0))
     _, operator = combined(compared[member], match_calls(calls)[0][order])

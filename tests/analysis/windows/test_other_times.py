@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import Group, ParallelSizes, Topology
-from cluster_analysis.tables.schema import COLLECTIVES, STEP_CALLS, STEPS
+from cluster_analysis.tables.schema import COLLECTIVES, STEP_CALLS, STEPS, rows_of, with_columns
 from cluster_analysis.windows.other_times import at_other_times, of_same_times, ranks_apart
 from cluster_run.facts import fact
 from cluster_run.ids import HostId, Rank
@@ -105,6 +106,14 @@ def test_a_member_whose_calls_are_of_another_group_is_apart() -> None:
     groups = [(0, 1, 2), (3,)]
     declared = topology([(0, 1, 2, 3), (3,)], OWN_HOSTS)
     assert ranks_apart(calls(ONE_JOB, groups), declared) == (3,)
+
+
+def test_a_member_whose_file_names_no_group_left_none_at_another_time() -> None:
+    table = calls(ONE_JOB, ALL)
+    groups = [f"{OWN_GROUP_PREFIX}3:" if rank == 3 else one for rank, one in rows_of(table, "rank", "group")]
+    of_kernels = with_columns(table, group=pa.array(groups).dictionary_encode())
+    for hosts in (ONE_HOST, OWN_HOSTS):
+        assert ranks_apart(of_kernels, topology(ALL, hosts)) == ()
 
 
 @pytest.mark.parametrize("n", [1, 20])
