@@ -61,10 +61,12 @@ def tell_what_is_missing(
 def _tell_missing_files(
     reading: Reading, metadata: RankMetadata, has_communication: bool, has_links: bool
 ) -> None:
+    has_source = any(role in reading.source.files for role in _COMMUNICATION)
     missing = [
         name
         for name, is_there, role in (
-            ("communication.json", has_communication, "communication"),
+            # The table of kernels stands in for it, and names no groups.
+            ("communication.json", has_communication and has_source, "communication"),
             (_MATRIX, has_links, "matrix"),
         )
         if not is_there and role not in reading.source.files

@@ -230,3 +230,21 @@ def test_a_rank_whose_step_times_and_operators_have_unlike_units_is_not_judged_a
     (problem,) = result.document.problems
     assert (problem.rank, problem.file) == (1, "step_trace_time.csv")
     assert dict(problem.why.values)["reason"] == "operators_differ"
+
+
+def test_a_communication_file_that_is_lost_is_told_where_kernels_stand_in_for_it(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", **FOUR_RANKS)
+    output = captures(run)[1] / OUTPUT
+    (output / COMMUNICATION).unlink()
+    (output / "kernel_details.csv").write_text(
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+        + "".join(
+            f"{step},hcom_allReduce__586_0_1,hcom_allReduce_,HCCL,{1e15 + step * 1e6},9e5\n"
+            for step in range(20)
+        )
+    )
+    result = said_of(run)
+    assert result.verdict == "unknown"
+    assert {(one.rank, one.file, one.why.kind) for one in result.document.problems} >= {
+        (1, COMMUNICATION, "no_communication_data")
+    }
