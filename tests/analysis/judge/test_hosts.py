@@ -175,21 +175,14 @@ def test_a_host_all_of_whose_ranks_are_late_alike_in_a_third_of_the_steps_is_nam
     assert (host.ranks, host.is_alarm) == (tuple(range(8, 16)), True)
 
 
-def test_a_host_one_of_whose_replicas_writes_checkpoints_is_no_alarm() -> None:
+def test_a_host_one_of_whose_replicas_writes_checkpoints_is_no_alarm_but_a_rank_that_is_later() -> None:
     """All four ranks of a replica stand still together, and the host's other replica never does."""
     idle_us = np.vstack([held_up(range(0)), held_up(range(0))])[:, :6]
     idle_us[8:12, [1, 4]] += 40e3
     replicas = {rank: number // 4 for number, rank in enumerate(on_hosts(len(idle_us), PER_HOST).ranks)}
     assert [one.is_alarm for one in found_in(idle_us, dp_index=replicas)] == [False]
     assert [one.is_alarm for one in found_in(idle_us)] == [True]
-
-
-def test_a_rank_that_is_late_is_named_on_a_host_one_of_whose_replicas_writes_checkpoints() -> None:
-    """Rank 9 loses more than its replica: it hides no checkpoint, and the host does not hide it."""
-    idle_us = np.vstack([held_up(range(0)), held_up(range(0))])[:, :6]
-    idle_us[8:12, [1, 4]] += 40e3
-    idle_us[9] += 20e3
-    replicas = {rank: number // 4 for number, rank in enumerate(on_hosts(len(idle_us), PER_HOST).ranks)}
+    idle_us[9] += 20e3  # more than its replica: it hides no checkpoint, and the host does not hide it
     assert [one.id for one in all_found_in(idle_us, dp_index=replicas) if one.is_alarm] == ["slow_rank-9"]
 
 
@@ -236,19 +229,15 @@ def seated(n_ranks: int, tp: int) -> dict[Rank, int]:
     return {Rank(rank): rank % tp for rank in range(n_ranks)}
 
 
-def test_the_first_of_each_tensor_parallel_group_may_be_idle_longer_for_it_loads_data_for_all() -> None:
-    idle_us = held_up(range(0))
-    idle_us[::4] += 40e3
-    told = [one.id for one in all_found_in(idle_us, tp_index=seated(len(idle_us), 4)) if one.is_alarm]
-    assert told == []
-
-
-def test_one_that_loads_data_for_others_is_named_when_it_is_later_than_all_who_do() -> None:
+@pytest.mark.parametrize(("later_us", "named"), [(0.0, []), (30e3, ["slow_rank-8"])])
+def test_one_that_loads_data_for_its_tensor_parallel_group_is_named_when_it_is_later_than_all_who_do(
+    later_us: float, named: list[str]
+) -> None:
     idle_us = held_up(range(0))
     idle_us[::4] += 20e3
-    idle_us[8] += 30e3
+    idle_us[8] += later_us
     told = [one.id for one in all_found_in(idle_us, tp_index=seated(len(idle_us), 4)) if one.is_alarm]
-    assert told == ["slow_rank-8"]
+    assert told == named
 
 
 def test_a_host_that_is_a_whole_stage_and_late_by_unlike_times_is_one_finding() -> None:

@@ -58,22 +58,20 @@ def test_idle_host_has_a_cost_though_communication_on_another_stream_hides_half_
     assert 0.4 * case.true_cost_ms < alarm.cost_ms_per_step < 1.1 * case.true_cost_ms
 
 
-def test_pause_is_dear_though_no_two_calls_show_that_parameters_move_on_another_stream() -> None:
-    spec = replace(
-        SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=Healthy(inner_halves=True)
-    )
-    case = judged(spec, "periodic_pause:200,every=2", seed=4)
+@pytest.mark.parametrize(
+    ("healthy", "seed", "off"),
+    [
+        pytest.param(Healthy(inner_halves=True), 4, 0.2, id="no two calls show it"),
+        pytest.param(Healthy(sequence_sigma=0.2), 2, 0.25, id="all other replicas wait"),
+    ],
+)
+def test_pause_is_dear_though_no_call_shows_that_parameters_move_on_another_stream(
+    healthy: Healthy, seed: int, off: float
+) -> None:
+    spec = replace(SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=healthy)
+    case = judged(spec, "periodic_pause:200,every=2", seed=seed)
     assert [one.kind for one in case.alarms] == ["periodic_pause"]
-    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)
-
-
-def test_pause_is_dear_though_all_other_replicas_wait_for_it_where_no_call_shows_it() -> None:
-    spec = replace(
-        SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=Healthy(sequence_sigma=0.2)
-    )
-    case = judged(spec, "periodic_pause:200,every=2", seed=2)
-    assert [one.kind for one in case.alarms] == ["periodic_pause"]
-    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.25)
+    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=off)
 
 
 def test_lost_record_of_another_rank_does_not_hide_what_a_slow_rank_costs() -> None:

@@ -51,29 +51,27 @@ def test_both_frameworks_spellings_of_the_operator_name_are_read(tmp_path: Path)
     assert pytorch[0]["op_name"] == "hcom_allReduce__210_2_1"
 
 
+SCATTER, REDUCE = "hcom_reduceScatter__691_4_1", "hcom_reduce__691_5_1"
+
+
+@pytest.mark.parametrize(
+    ("operators", "kinds"),
+    [
+        ({"top1": SCATTER, "total": None}, ["reducescatter", "reducescatter"]),
+        ({"top1": SCATTER, "bottom1": REDUCE, "total": None}, ["reducescatter", "reduce", "reduce"]),
+        ({"top1": SCATTER, "total": ""}, ["reducescatter", "reducescatter"]),
+    ],
+)
 def test_reduce_scatter_filed_under_reduce_is_told_by_its_operator_and_so_is_its_total(
-    tmp_path: Path,
+    tmp_path: Path, operators: dict[str, str | None], kinds: list[str]
 ) -> None:
-    name = "hcom_reduceScatter__691_4_1"
-    links = [
-        LinkRow(f"reduce-top1@{GROUP}", 0, 1, op_name=name),
-        LinkRow(f"reduce-total@{GROUP}", 0, 1, op_name=None),
+    links = [LinkRow(f"reduce-{one}@{GROUP}", 0, 1, op_name=operator) for one, operator in operators.items()]
+    rows, _ = read(
+        tmp_path, matrix_json({"step50": links}, *(["op_name"] if "" in operators.values() else []))
+    )
+    assert [(row["variant"], row["op_type"], row["op_name"]) for row in rows] == [
+        (one, kind, operator or None) for (one, operator), kind in zip(operators.items(), kinds, strict=True)
     ]
-    rows, _ = read(tmp_path, matrix_json({"step50": links}))
-    assert [(row["variant"], row["op_type"]) for row in rows] == [
-        ("top1", "reducescatter"),
-        ("total", "reducescatter"),
-    ]
-
-
-def test_a_total_of_reduce_and_reduce_scatter_together_stays_reduce(tmp_path: Path) -> None:
-    links = [
-        LinkRow(f"reduce-top1@{GROUP}", 0, 1, op_name="hcom_reduceScatter__691_4_1"),
-        LinkRow(f"reduce-bottom1@{GROUP}", 0, 1, op_name="hcom_reduce__691_5_1"),
-        LinkRow(f"reduce-total@{GROUP}", 0, 1, op_name=None),
-    ]
-    rows, _ = read(tmp_path, matrix_json({"step50": links}))
-    assert [row["op_type"] for row in rows] == ["reducescatter", "reduce", "reduce"]
 
 
 def test_older_files_have_one_entry_an_operator(tmp_path: Path) -> None:
@@ -105,18 +103,6 @@ def test_a_link_whose_ends_are_not_named_is_remarked(tmp_path: Path) -> None:
     rows, remarks = read(tmp_path, document)
     assert len(rows) == 3
     assert remarks == ["left out: 1 link of step 50 not named source-destination"]
-
-
-def test_a_total_whose_operator_is_an_empty_text_names_none(tmp_path: Path) -> None:
-    links = [
-        LinkRow(f"reduce-top1@{GROUP}", 0, 1, op_name="hcom_reduceScatter__691_4_1"),
-        LinkRow(f"reduce-total@{GROUP}", 0, 1, op_name=""),
-    ]
-    rows, _ = read(tmp_path, matrix_json({"step50": links}, "op_name"))
-    assert [(row["op_type"], row["op_name"]) for row in rows] == [
-        ("reducescatter", "hcom_reduceScatter__691_4_1"),
-        ("reducescatter", None),
-    ]
 
 
 def test_a_damaged_local_rank_is_told_and_makes_no_group_of_that_size(tmp_path: Path) -> None:

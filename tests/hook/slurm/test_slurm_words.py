@@ -109,9 +109,11 @@ def test_the_parts_of_a_heterogeneous_job_are_one_job(state: str, ended: bool) -
     assert (job.began_s, job.ended_s) == (100.0, 190.0)
 
 
-def test_a_jobs_name_cannot_make_it_a_part_of_another_job() -> None:
-    (job,) = parse_jobs("JobId=5 JobName=x HetJobId=4 UserId=a(1) JobState=FAILED NodeList=n WorkDir=/w", "5")
-    assert job.job == "5"
+def test_a_job_that_never_started_has_no_nodes_and_a_jobs_name_makes_it_no_part_of_another() -> None:
+    (job,) = parse_jobs(
+        "JobId=5 JobName=x HetJobId=4 UserId=a(1) JobState=CANCELLED NodeList=(null) WorkDir=/w", "5"
+    )
+    assert (job.job, job.nodes) == ("5", ())
 
 
 @pytest.mark.parametrize(
@@ -127,11 +129,6 @@ def test_a_time_in_slurms_own_format_is_local_time() -> None:
         "JobId=5 JobName=t UserId=a(1) StartTime=2026-11-22T16:17:37 NodeList=n1 WorkDir=/w", "5"
     )
     assert job.began_s == time.mktime((2026, 11, 22, 16, 17, 37, 0, 0, -1))
-
-
-def test_a_job_that_never_started_has_an_empty_node_list() -> None:
-    (job,) = parse_jobs("JobId=5 JobName=t UserId=a(1) JobState=CANCELLED NodeList=(null) WorkDir=/w", "5")
-    assert job.nodes == ()
 
 
 def test_a_line_without_a_work_directory_is_refused_with_the_job() -> None:
