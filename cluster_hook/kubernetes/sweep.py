@@ -320,7 +320,7 @@ def _conclude(
     if outcome.state != "failed":
         state: SweptState = "done"
     else:
-        state = "failed" if n_attempts >= options.n_attempts else "retried"
+        state = "failed" if outcome.is_permanent or n_attempts >= options.n_attempts else "retried"
     annotations: dict[str, Any] = {
         CLAIM: None,
         STATE: "retry" if state == "retried" else state,
