@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
-from cluster_analysis.thresholds.common import TOLERANCE_SHARE, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.judging import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
@@ -229,7 +229,10 @@ def _parts_of_hosts(
             frozenset(at for host in inside for at in ways.get(host, ()) if not remote[at] <= inside)
             for ways in (leaving, arriving)
         )
-        for name, claimed in zip(_UPLINK, (out | into, out, into), strict=True):
+        # What slows both ways slows them alike: else each has a reason of its own.
+        levels = [float(np.median(units.level[[*one]])) for one in (out & slow, into & slow) if one]
+        both = out | into if min(levels, default=0.0) >= HALFWAY * max(levels, default=0.0) else frozenset()
+        for name, claimed in zip(_UPLINK, (both, out, into), strict=True):
             yield Part(name, (), tuple(sorted(inside)), claimed, may_be_built=is_built(claimed))
 
 

@@ -129,6 +129,15 @@ def test_racks_whose_uplinks_are_slow_in_one_way_each_are_two_findings() -> None
     assert {(one.name, one.hosts) for one in found} == {("uplink_tx", (0, 1)), ("uplink_rx", (4, 5))}
 
 
+def test_what_a_host_receives_far_more_slowly_than_it_sends_has_a_reason_of_its_own() -> None:
+    ring, host = frozenset((rank, (rank + 8) % 32) for rank in range(32)), {at: at // 8 for at in range(32)}
+    level = {pair: 1.5 if host[pair[0]] == 1 else 0.2 for pair in ring if host[pair[0]] in (1, 2)}
+    found = broken(frozenset(level), dict.fromkeys(ring, "RDMA"), host, level=level)
+    assert {(one.name, one.hosts) for one in found} == {("host_pair", (1, 2)), ("host_pair", (2, 3))}
+    (alike,) = broken(frozenset(level), dict.fromkeys(ring, "RDMA"), host)
+    assert (alike.name, alike.hosts) == ("uplink", (2,))
+
+
 def test_of_two_racks_nobody_can_tell_whether_one_sends_or_the_other_receives_slowly() -> None:
     slow = frozenset(pair for pair in ALL if HOSTS[pair[0]] < 2 <= HOSTS[pair[1]])
     (found,) = broken(slow, dict.fromkeys(ALL, "RDMA"))
