@@ -125,7 +125,7 @@ def test_hosts_that_a_rank_table_names_are_found_by_the_address_of_their_contain
 
 # Windows that the same processes wrote are judged together, as more steps of one job.
 N_STEPS = 3
-ROW = (400.0, 100.0, 0.0, 100.0, 50.0, 550.0, 0.0, 100.0)
+ROW = (400.0, 79_089.5, 0.0, 79_089.5, 50.0, 79_539.5, 0.0, 79_089.5)
 
 
 def window(root: Path, hour: int, steps: tuple[str, ...], *, pid: int = 1000, groups: object = None) -> None:

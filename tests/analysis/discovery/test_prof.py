@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ def write_prof(root: Path, device: int, rank: int = -1, host: str = "35", *, exp
     (prof / f"device_{device}" / f"info.json.{device}").write_text(json.dumps(info))
     if exported:
         (prof / "analyze").mkdir()
-        (prof / "analyze" / "communication.json").write_text(json.dumps({op.name: op_json(op) for op in OPS}))
+        operators = {op.name: op_json(replace(op, elapse=0.01)) for op in OPS}
+        (prof / "analyze" / "communication.json").write_text(json.dumps(operators))
         entry = {"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}}
         (prof / "analyze" / "communication_matrix.json").write_text(json.dumps({LINKS[0].key: entry}))
         profiler_db(prof / "msprof_20250109123456.db", steps=False)
