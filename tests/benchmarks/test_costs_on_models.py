@@ -102,19 +102,19 @@ def test_a_late_host_may_have_ranks_that_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "seed", "fault_class"),
+    ("mode", "seed", "fault_class", "most"),
     [
-        ("hard", 171_042, "link"),  # the last sends of a step are lost, and a message is what comes before
-        ("hard", 176_054, "host is a stage"),  # in one step ends of two stages coincide 4 ms apart, too
-        ("plain", 76_044, "rank, some kernels"),  # most batches wait for nobody
-        ("hard", 176_061, "healthy"),  # a busy network's long sends, and no send waits
-        ("hard", 115_010, "host pair"),  # a group is on two streams
+        ("hard", 171_042, "link", 0.005),  # the last sends of a step are lost behind a message
+        ("hard", 176_054, "host is a stage", 0.005),  # in one step ends of stages coincide 4 ms apart
+        ("plain", 76_044, "rank, some kernels", 0.01),  # most batches wait for nobody
+        ("hard", 176_061, "healthy", 0.005),  # a busy network's long sends, and no send waits
+        ("hard", 115_010, "host pair", 0.005),  # a group is on two streams
     ],
 )
-def test_jobs_are_replayed_as_they_were(mode: str, seed: int, fault_class: str) -> None:
+def test_jobs_are_replayed_as_they_were(mode: str, seed: int, fault_class: str, most: float) -> None:
     said = modelled.judge("streams", mode, seed, None if fault_class == "healthy" else fault_class)[1]
     assert said.replay_error_share is not None
-    assert said.replay_error_share < 0.01
+    assert said.replay_error_share < most
 
 
 @pytest.mark.parametrize(
