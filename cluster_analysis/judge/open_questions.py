@@ -9,14 +9,15 @@ import pyarrow as pa
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.gates import lie_apart
-from cluster_analysis.judge.measures.slow_units import units_of
-from cluster_analysis.judge.measures.transfers import Mended
+from cluster_analysis.judge.measures.slow_units import Observations, units_of
+from cluster_analysis.judge.measures.transfers import Mended, Transfers
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, codes, numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, codes, numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.judging import LATE_SHARE
@@ -167,44 +168,59 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 def uncompared_network(case: Case) -> list[Fact]:
     """Communication without a reference: how long it should take is not known.
 
-    Links between the only two hosts; where no links were read, collectives without similar ones, whose
-    members sent at unlike speeds. A slow network costs no more there than their time that computing does not
-    cover.
+    Links between the only two hosts; where no links were read, inside hosts or between them, collectives
+    without similar ones, whose members sent at unlike speeds. A slow network costs no more there than their
+    time that computing does not cover.
     """
-    view, seen, teams = case.view, case.network, case.operators
-    if case.transfers is None or view.graph is None or seen is None or teams is None:
+    view, graph, transfers = case.view, case.view.graph, case.transfers
+    links, teams, seen = case.links, case.operators, case.network
+    if graph is None or transfers is None or teams is None or seen is None:
         return []
-    hosts = [frozenset(view.topology.hosts.get(Rank(rank), "") for rank in one) for one in seen.members]
-    is_between = np.array([len(one) > 1 for one in hosts])
-    if case.links is not None:
-        left = np.where(is_between, 0.0, 1.0)
-        if len({one for one in hosts if len(one) > 1}) != 1:
-            level = units_of(seen, case.limits).level  # no link is quicker than it was built
-            quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
-            if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
-                return []
-            left = np.exp(np.where(is_between, np.fmin(quickest[-1] - level, 0.0), 0.0))
-        left = case.transfers.remaining([Mended(case.transfers, left)])
-    else:
-        compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
-        alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)
-        # Groups over the same hosts share what joins these: it makes all of them slow.
-        across = {
-            (kind, hosts[unit]) for kind, unit in zip(seen.kind, seen.unit, strict=True) if is_between[unit]
-        }
-        n_ways = np.bincount([kind for kind, _ in across], minlength=len(seen.kinds))
-        alike &= ~is_between[seen.unit] | (n_ways[seen.kind] > 1)
-        compared[seen.group[alike], seen.kind[alike]] = True
-        are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
-        is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message & are_unlike[teams.group]
-        left = np.where(is_left, 0.0, 1.0)
-    took_us = view.graph.sum_by_cell((view.graph.transfer_us * (1.0 - left))[view.graph.operator])
-    exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)
+    left = _known_by_operators(case, graph, teams, seen if links is None else teams)
+    if links is not None:
+        is_read = np.isin(_hosts_of(view, teams)[1], _hosts_of(view, links)[1])
+        left = np.where(is_read[teams.unit], _known_by_links(case, transfers, links), left)
+    took_us = graph.sum_by_cell((graph.transfer_us * (1.0 - left))[graph.operator])
+    exposed_us = rows_at(graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
     if not share >= case.limits.open_cost_share:
         return []
     n_groups = len(np.unique(teams.group[left < 1.0]))
     return [fact("uncompared_network", n_groups=n_groups, step_share=share)]
+
+
+def _hosts_of(view: JobView, seen: Observations) -> tuple[list[frozenset[str]], BoolArray]:
+    """The hosts of each unit of the network, and whether these are several."""
+    hosts = [frozenset(view.topology.hosts.get(Rank(rank), "") for rank in one) for one in seen.members]
+    return hosts, np.array([len(one) > 1 for one in hosts], bool)
+
+
+def _known_by_links(case: Case, transfers: Transfers, links: Observations) -> FloatArray:
+    """How much of each operator's transfer (O,) is no slower than comparable links of the job."""
+    hosts, is_between = _hosts_of(case.view, links)
+    left = np.where(is_between, 0.0, 1.0)
+    if len({one for one in hosts if len(one) > 1}) != 1:
+        level = units_of(links, case.limits).level  # no link is quicker than it was built
+        quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
+        if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
+            return np.ones_like(transfers.took_us)
+        left = np.exp(np.where(is_between, np.fmin(quickest[-1] - level, 0.0), 0.0))
+    return transfers.remaining([Mended(transfers, left)])
+
+
+def _known_by_operators(case: Case, graph: Graph, teams: Observations, seen: Observations) -> FloatArray:
+    """1 for each operator (O,) that has comparable ones among `seen`, in numbers of `teams`; else 0."""
+    hosts, is_between = _hosts_of(case.view, seen)
+    alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)
+    # Groups over the same hosts share what joins these: it makes all of them slow.
+    across = {(kind, hosts[at]) for kind, at in zip(seen.kind, seen.unit, strict=True) if is_between[at]}
+    n_ways = np.bincount([kind for kind, _ in across], minlength=len(seen.kinds))
+    alike &= ~is_between[seen.unit] | (n_ways[seen.kind] > 1)
+    compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
+    compared[seen.group[alike], seen.kind[alike]] = True
+    are_alike = np.array([case.slow_senders.get(name) == () for name in teams.groups], bool)
+    is_known = compared[teams.group, teams.kind] | graph.is_message | are_alike[teams.group]
+    return np.where(is_known, 1.0, 0.0)
 
 
 def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:

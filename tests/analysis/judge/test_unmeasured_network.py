@@ -91,11 +91,13 @@ def test_where_most_links_are_slow_a_few_twice_as_quick_keep_the_job_from_being_
     assert judged(spec, f"slow_uplink:{factor}@1+2").detection.verdict == verdict
 
 
+@pytest.mark.parametrize("has_inner_links", [False, True])
 @pytest.mark.parametrize(("n_stages", "factor", "verdict"), [(1, 3, "unknown"), (2, 1, "healthy")])
 def test_groups_over_the_same_hosts_are_no_reference_for_what_joins_these(
-    n_stages: int, factor: int, verdict: str
+    n_stages: int, factor: int, verdict: str, has_inner_links: bool
 ) -> None:
-    """A host's uplink slows all rings over all hosts alike. Only operators are known, with their sizes."""
+    """A host's uplink slows all rings over all hosts alike. Their operators are known, with their sizes, and
+    none of their links: at most those inside hosts, as in databases of the profilers."""
     spec = JobSpec(tp=4, pp=n_stages, dp=8 // n_stages, steps=5, microbatches=2)
     job = simulate(spec, [parse_scenario(f"slow_uplink:{factor}@2")], seed=11)
     where, ranks = topology(job), []
@@ -105,6 +107,7 @@ def test_groups_over_the_same_hosts_are_no_reference_for_what_joins_these(
         calls = with_column(calls, "payload_bytes", pa.array(np.sum(sizes, axis=0)))
         for name in TRANSPORT_BYTES:
             calls = with_column(calls, name, pa.nulls(calls.num_rows, pa.float64()))
-        ranks.append(replace(one, collectives=calls, links=LINKS.empty_table()))
+        inner = one.links.filter(pc.not_equal(one.links["transport"], "RDMA"))
+        ranks.append(replace(one, collectives=calls, links=inner if has_inner_links else inner.slice(0, 0)))
     found = detect(evidence_of_tables(ranks, where), where)
     assert found.verdict == verdict
