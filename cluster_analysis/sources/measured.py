@@ -37,7 +37,7 @@ NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
-#: How many times one may be the other: an operator that ends behind its step counts whole, some may be lost.
+#: How many times one may be the other: an operator that ends behind its step counts whole.
 _AT_ODDS = 2.0
 #: The µs from 1970 to 2001: no time is as long, and no size as large.
 _IN_2001_US = 1e15
@@ -116,9 +116,10 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
 
 
 def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark: Remark) -> pa.Table:
-    """Return STEPS without those that communicated far longer, or shorter, than COLLECTIVES took in them.
+    """Return STEPS without those whose COLLECTIVES are of another unit, or of another run.
 
-    Two files say both, and agree to 1 % on real captures: one has another unit, or is of another run.
+    Both files say how long a step communicated, and agree to 1 % on real captures. Not one operator takes far
+    longer than all together. Where all take far less, their records may be lost; but not in each step.
     """
     known: dict[tuple[int, int], tuple[float, float]] = {}
     for table in operators:
@@ -126,10 +127,15 @@ def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark
         sums = took.aggregate([("elapse_us", "sum"), ("elapse_us", "max")])
         rows = rows_of(sums, "rank", "step", "elapse_us_sum", "elapse_us_max")
         known.update({(rank, step): (total or 0.0, longest or 0.0) for rank, step, total, longest in rows})
-    is_odd = [
-        bool(time_us and total) and not longest / _AT_ODDS < time_us < total * _AT_ODDS
+    times = [
+        (rank, time_us or 0.0, *known.get((rank, step), (0.0, 0.0)))
         for rank, step, time_us in rows_of(steps, "rank", "step", "communication_us")
-        for total, longest in [known.get((rank, step), (0.0, 0.0))]
+    ]
+    n_known = Counter(rank for rank, time_us, total, _ in times if time_us and total)
+    n_lack = Counter(rank for rank, time_us, total, _ in times if time_us > _AT_ODDS * total > 0.0)
+    is_odd = [
+        bool(time_us and total) and (longest > _AT_ODDS * time_us or 1 < n_lack[rank] == n_known[rank])
+        for rank, time_us, total, longest in times
     ]
     if not any(is_odd):
         return steps

@@ -11,7 +11,7 @@ from cluster_run.kinds import KINDS
 from tests.layers import ROOT, modules
 
 #: Where sentences are made of a kind: there it is a key.
-_SENTENCES = "cluster_words"
+_SENTENCES = "cluster_analysis.sentences"
 
 
 def _names_in(node: ast.AST) -> set[str]:
@@ -32,7 +32,7 @@ def test_judging_compares_with_no_name_of_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_kind_is_named_in_few_files(kind: str) -> None:
-    packages = [ROOT / one for one in ("cluster_run", "cluster_analysis")]
+    packages = [ROOT / one for one in ("cluster_run", "cluster_words", "cluster_analysis")]
     files = [path for one in packages for path in sorted(one.rglob("*")) if path.suffix in (".py", ".json")]
     naming = [path for path in files if f'"{kind}"' in path.read_text(encoding="utf-8")]
     made = {Path("cluster_run/schemas/findings.schema.json")}  # by `make gold`
