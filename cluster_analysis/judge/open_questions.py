@@ -168,18 +168,19 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 def uncompared_network(case: Case) -> list[Fact]:
     """Communication without a reference: how long it should take is not known.
 
-    Links between the only two hosts; where no links were read, inside hosts or between them, collectives
-    without similar ones, whose members sent at unlike speeds. A slow network costs no more there than their
-    time that computing does not cover.
+    Links between the only two hosts; what crosses hosts, or stays inside, where only other links were read;
+    where none were, collectives without similar ones, whose members sent at unlike speeds. A slow network
+    costs no more there than their time that computing does not cover.
     """
     view, graph, transfers = case.view, case.view.graph, case.transfers
     links, teams, seen = case.links, case.operators, case.network
     if graph is None or transfers is None or teams is None or seen is None:
         return []
-    left = _known_by_operators(case, graph, teams, seen if links is None else teams)
-    if links is not None:
+    if links is None:
+        left = _known_by_operators(case, graph, teams, seen)
+    else:
         is_read = np.isin(_hosts_of(view, teams)[1], _hosts_of(view, links)[1])
-        left = np.where(is_read[teams.unit], _known_by_links(case, transfers, links), left)
+        left = np.where(is_read[teams.unit], _known_by_links(case, transfers, links), 0.0)
     took_us = graph.sum_by_cell((graph.transfer_us * (1.0 - left))[graph.operator])
     exposed_us = rows_at(graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
