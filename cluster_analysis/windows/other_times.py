@@ -103,10 +103,8 @@ def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
     order = calls.by_group[np.isin(calls.types, COMMON_END)[calls.kind[calls.by_group]]]
     order = order[is_named[calls.group[order]]]
     # A rank whose file names no group says nothing of the times at which it left one.
-    n_ranks, place = (
-        len(calls.ranks),
-        {int(calls.ranks[at]): at for at in np.unique(calls.rank[order]).tolist()},
-    )
+    n_ranks = len(calls.ranks)
+    place = {int(calls.ranks[at]): at for at in np.unique(calls.rank[order]).tolist()}
     known = ((at, topology.groups.get(calls.groups[at])) for at in np.unique(calls.group[order]).tolist())
     pairs = [(at, place[one]) for at, group in known if group for one in sorted(place.keys() & group.ranks)]
     if not pairs or not calls.has_clock:
