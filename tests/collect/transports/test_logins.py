@@ -6,8 +6,10 @@ import base64
 import os
 import shutil
 import signal
+import socket
 import struct
 import subprocess
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -252,3 +254,25 @@ def test_a_server_of_old_algorithms_is_told_with_what_it_offers_and_reached_once
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of cryptography, of old ways
         host.collect_all()
+
+
+def test_a_server_that_hangs_up_at_once_is_told_by_what_it_offered(host: OneHost) -> None:
+    lists = b"".join(struct.pack(">I", len(name)) + name for name in [b"old-one"] + [b"none"] * 7 + [b""] * 2)
+    offer = b"\x14" + bytes(16) + lists + bytes(5)
+    n_padding = 16 - (len(offer) + 5) % 8
+    packet = struct.pack(">IB", len(offer) + n_padding + 1, n_padding) + offer + bytes(n_padding)
+
+    def serve() -> None:
+        with listener.accept()[0] as client:
+            client.sendall(b"SSH-2.0-old\r\n" + packet)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1 << 16):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        place = {"address": "127.0.0.1", "port": listener.getsockname()[1]}
+        outcome = host.having(**place).collect(replace(FULL, n_attempts=1))
+        serving.join()
+    assert "it offers old-one" in outcome.reason

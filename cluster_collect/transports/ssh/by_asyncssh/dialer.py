@@ -37,6 +37,8 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 _KEEPALIVE_S, _N_KEEPALIVES = 15, 3
 #: Patience with one address of a name before the next one is tried beside it.
 _NEXT_ADDRESS_S = 1.0
+#: What the server said last is understood in this time.
+_LAST_WORDS_S = 0.1
 
 
 class AsyncsshDialer:
@@ -164,14 +166,43 @@ class _Straight:
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         """Connect to the first address of `host` that answers; asyncssh asks for no more of a tunnel."""
-        return await asyncio.get_running_loop().create_connection(
-            factory,
+        protocol = factory()
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: _InOrder(protocol),
             host,
             port,
             family=self._base.family,
             local_addr=self._base.local_addr,
             happy_eyeballs_delay=_NEXT_ADDRESS_S,
         )
+        return transport, protocol
+
+
+class _InOrder(asyncio.Protocol):
+    """Tells asyncssh the end of a connection after all that came before it.
+
+    It works packets off in tasks, and an end that overtakes them hides why the server hung up.
+    """
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Pass it on."""
+        self._protocol.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on."""
+        self._protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass it on: here nothing more can come."""
+        self._protocol.connection_lost(exc)
+
+    def eof_received(self) -> bool:
+        """Keep the connection open until its end is told."""
+        asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._protocol.eof_received)
+        return True
 
 
 class _Client(asyncssh.SSHClient):
