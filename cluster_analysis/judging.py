@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import structs
 
 from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
-from cluster_analysis.engine.read_ranks import Progress, RanksRead
+from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.judge.baseline import Comparison, compare, match_findings
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.kept.fleet import asked_of_fleet
 from cluster_analysis.kept.loaded import evidence_of, is_output, load_result
-from cluster_analysis.pipeline import Examined, counts_missing, examined
+from cluster_analysis.pipeline import Examined, examined
 from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.tables.kernels import computing_apart
-from cluster_analysis.tables.model import Capture, Selection, Topology
-from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
-from cluster_run.facts import Fact, fact
+from cluster_analysis.tables.model import Selection, Topology
+from cluster_analysis.tables.schema import RANKS
+from cluster_analysis.topology.presence import Presence, all_problems, who_is_here
+from cluster_run.facts import Fact
 from cluster_run.findings import FindingsDocument, RunInfo, unless_open
 from cluster_run.ids import Rank
 from cluster_run.layout import MAPPING_NAME
@@ -78,36 +77,17 @@ def judged(known: Examined) -> AnalysisResult:
     captured, ranks = captured_at(known.sources), _ranks_table(topology)
     memory = asked_of_fleet(options, ranks, evidence.step_table, captured)
     found = detect(evidence, topology, prior=memory.p_slow)
-    seen = _ranks_with_data(read)
-    expected = _expected_ranks(capture, topology, options.selection)
-    problems = tuple(_with_host(one, topology) for one in one_a_file(capture.problems, read.problems))
-    missing = sorted(expected - seen)
-    alone = (one for one in evidence.notes if one.kind == "no_common_step")
-    problems += tuple(Problem(one, advice="record_same_steps") for one in alone)
-    problems += _unnamed_missing(missing, problems, len(expected))
-    # Without step times a rank cannot be called healthy.
-    untimed = seen - _timed_ranks(read.steps)
-    own_notes: tuple[Fact, ...] = ()
-    if is_alone(seen, expected, read):
+    here = who_is_here(capture, topology, options.selection, read.steps, read.uses)
+    if here.is_alone:
         found = without_findings_on_others(found)
-        own_notes = (fact("one_rank_of_several", rank=min(seen)),)
-    if untimed:
-        own_notes += (fact("ranks_without_step_times", n_silent=len(untimed), n_ranks=len(seen)),)
     of_batches = _of_all_ranks(note for one in read.summaries for note in one.notes)
-    notes = dict.fromkeys(
-        (
-            *capture.notes,
-            *own_notes,
-            *of_batches,
-            *found.notes,
-            *memory.notes,
-            *memory.unnamed(found.findings),
-        )
-    )
+    of_fleet = (*memory.notes, *memory.unnamed(found.findings))
+    notes = dict.fromkeys((*capture.notes, *here.notes, *of_batches, *found.notes, *of_fleet))
+    problems = all_problems(here, topology, one_a_file(capture.problems, read.problems), evidence.notes)
     document = FindingsDocument(
         tool_version=VERSION,
-        run=_run_info(known, found, seen, len(expected), captured),
-        verdict=unless_open(found.verdict, notes, lacks=bool(missing)),
+        run=_run_info(known, found, here, captured),
+        verdict=unless_open(found.verdict, notes, lacks=bool(here.missing)),
         findings=tuple(
             memory.quoted(replace(one, places=places_of(one, topology))) for one in found.findings
         ),
@@ -129,7 +109,7 @@ def judged(known: Examined) -> AnalysisResult:
         **lanes_tables(evidence.graph, evidence.steps, found.findings),
     }
     tables |= described(tables, topology)
-    findings = advised(document.findings, tables["advice"], len(seen))
+    findings = advised(document.findings, tables["advice"], len(here.seen))
     return AnalysisResult(
         document=replace(document, findings=findings),
         topology=topology,
@@ -138,16 +118,14 @@ def judged(known: Examined) -> AnalysisResult:
     )
 
 
-def _run_info(
-    known: Examined, found: Detection, seen: set[Rank], n_expected: int, captured: str | None
-) -> RunInfo:
+def _run_info(known: Examined, found: Detection, here: Presence, captured: str | None) -> RunInfo:
     """Return what findings say of the run itself."""
     options, topology = known.options, known.topology
-    hosts = {host for rank, host in topology.hosts.items() if rank in seen}
+    hosts = {host for rank, host in topology.hosts.items() if rank in here.seen}
     mapping = options.run / MAPPING_NAME
     return RunInfo(
-        ranks=len(seen),
-        expected_ranks=n_expected,
+        ranks=len(here.seen),
+        expected_ranks=len(here.expected),
         hosts=len(hosts),
         steps=known.evidence.steps,
         step_ms=found.step_ms,
@@ -165,28 +143,10 @@ def _run_info(
     )
 
 
-def _timed_ranks(steps: pa.Table) -> set[int]:
-    """Return the ranks of `steps` (STEPS) that have a step with all that is judged of it."""
-    is_known = np.logical_and.reduce([pc.is_valid(steps[name]).to_numpy() for name in JUDGED_STEPS])
-    return set(steps["rank"].to_numpy()[is_known].tolist())
-
-
-def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:
-    """Return whether one rank alone was read, of a job that has others."""
-    return len(seen) == 1 and (len(expected) > 1 or bool(read.uses.num_rows))
-
-
 def without_findings_on_others(found: Detection) -> Detection:
     """Keep only a rank's findings on itself: the ranks that it waited for were not read."""
     kept = tuple(one for one in found.findings if one.record.by_itself)
     return structs.replace(found, findings=kept, verdict="unknown", ideal=None, lost=())
-
-
-def _with_host(problem: Problem, topology: Topology) -> Problem:
-    """Return the problem with the host of its rank, which was not known when it was met."""
-    if problem.host is not None or problem.rank is None:
-        return problem
-    return replace(problem, host=topology.hosts.get(problem.rank))
 
 
 def _of_all_ranks(notes: Iterable[Fact]) -> Iterator[Fact]:
@@ -198,31 +158,6 @@ def _of_all_ranks(notes: Iterable[Fact]) -> Iterator[Fact]:
         ranks.setdefault(Fact(note.kind, tuple(values.items())), []).extend(own)  # type: ignore[arg-type]
     for note, of in ranks.items():
         yield replace(note, values=(("ranks", tuple(sorted(of))), *note.values)) if of else note
-
-
-def _ranks_with_data(read: RanksRead) -> set[Rank]:
-    seen = {Rank(one) for one in read.steps["rank"].unique().to_pylist()}
-    return seen | {Rank(one) for one in read.uses["rank"].unique().to_pylist()}
-
-
-def _expected_ranks(capture: Capture, topology: Topology, selection: Selection) -> set[Rank]:
-    """Return every rank that the rank table, the metadata or a communication group knows of."""
-    expected = {*capture.expected_ranks, *topology.ranks}
-    for group in topology.groups.values():
-        expected.update(group.ranks)
-    return expected if selection.ranks is None else expected & selection.ranks
-
-
-def _unnamed_missing(
-    missing: list[Rank], problems: tuple[Problem, ...], n_expected: int
-) -> tuple[Problem, ...]:
-    """Return one problem for all missing ranks that no other problem names."""
-    named = {problem.rank for problem in problems}
-    unnamed = [rank for rank in missing if rank not in named]
-    if not unnamed or any(counts_missing(one) for one in problems):
-        return ()
-    why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
-    return (Problem(why, advice="collect_them_too"),)
 
 
 def _problem_order(problem: Problem) -> tuple[bool, str, int, str, str]:

@@ -34,6 +34,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology, unlike_versions
 from cluster_analysis.topology.hosts import seated
+from cluster_analysis.topology.presence import counts_missing
 from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations, as_one_window
@@ -121,13 +122,7 @@ def examined(
             read = read_all(engine, sources, wanted, f"{scratch}/batch-" if in_files else "", on_progress)
             require_data(read, options)
             capture = seated(capture, read.metadata)
-            steps, in_one = as_one_window(read.steps, read.totals)
-            if in_one:
-                problems = tuple(one for one in read.problems if one.kind != "silent_steps")
-                read = structs.replace(read, steps=steps, problems=problems)
-            steps, scaled = as_many_iterations(read.steps, read.operators)
-            if scaled:
-                read = without_communication(structs.replace(read, steps=steps))
+            read, notes = _in_alike_windows(read)
             topology, contradictions = _topology(capture, read, options.selection)
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
@@ -140,7 +135,7 @@ def examined(
             used = topology.groups.keys() & set(read.uses["group"].to_pylist())
             teams = {topology.groups[name].ranks for name in used}
             apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps)
-            notes = (*in_one, *scaled, *unlike, *apart, *_without_cut_step(steps))
+            notes += (*unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, topology, capture, sources, read, engine, scratch, steps)
@@ -185,9 +180,16 @@ def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Sele
     return structs.replace(capture, sources=sources, expected_ranks=expected, problems=problems)
 
 
-def counts_missing(problem: Problem) -> bool:
-    """Return whether a problem is about all ranks that are missing together."""
-    return problem.kind == "missing_ranks"
+def _in_alike_windows(read: RanksRead) -> tuple[RanksRead, tuple[Fact, ...]]:
+    """Return what was read in windows that can be compared, and what is to be said of that."""
+    steps, in_one = as_one_window(read.steps, read.totals)
+    if in_one:
+        problems = tuple(one for one in read.problems if one.kind != "silent_steps")
+        read = structs.replace(read, steps=steps, problems=problems)
+    steps, scaled = as_many_iterations(read.steps, read.operators)
+    if scaled:
+        read = without_communication(structs.replace(read, steps=steps))
+    return read, in_one + scaled
 
 
 def _topology(

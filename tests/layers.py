@@ -207,7 +207,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judging": (
             "cluster_analysis.kept cluster_analysis.pipeline cluster_analysis.describe "
             "cluster_analysis.engine "
-            "cluster_analysis.result cluster_analysis.run_header cluster_words "
+            "cluster_analysis.result cluster_analysis.run_header cluster_analysis.topology cluster_words "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_words cluster_run"),
