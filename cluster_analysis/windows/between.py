@@ -27,15 +27,34 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     whose predecessor was not recorded, preparing counts no longer than usual in the rank's other steps: what
     happened once would show twice.
 
+    Where neither a file nor calls tell it, a rank is as others of the same step: old profilers have no such
+    column, and a rank whose file has one would seem to idle more.
+
     Args:
         steps: STEPS of all ranks.
         calls: STEP_CALLS of all ranks.
     """
-    if not steps.num_rows or not calls.num_rows:
+    return _as_others(_by_calls(steps, calls)) if steps.num_rows else steps
+
+
+def _as_others(steps: pa.Table) -> pa.Table:
+    """Return STEPS with the median of the others' preparing time where a rank's own is not known."""
+    told = numbers(steps["preparing_us"])
+    is_told = np.isfinite(told)
+    if is_told.all() or not is_told.any():
         return steps
-    preparing, span = numbers(steps["preparing_us"]), on_device_us(steps)
+    _, at = np.unique(steps["step"].to_numpy(), return_inverse=True)
+    return with_columns(
+        steps, preparing_us=pa.array(np.where(is_told, told, medians_by(told, at)[at]), from_pandas=True)
+    )
+
+
+def _by_calls(steps: pa.Table, calls: pa.Table) -> pa.Table:
+    """Return STEPS with the preparing time that the first and last calls of steps tell."""
+    told, span = numbers(steps["preparing_us"]), on_device_us(steps)
+    preparing = np.nan_to_num(told)
     room, left = _room_us(steps, calls)
-    known = np.isfinite(room) & np.isfinite(left) & np.isfinite(preparing)
+    known = np.isfinite(room) & np.isfinite(left)
     if not known.any():
         return steps
     ids, at = np.unique(steps["rank"].to_numpy(), return_inverse=True)
@@ -58,7 +77,8 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     inside = np.maximum(left, 0.0)  # samples move the first call of a step more often than its end
     usual = np.full(len(ids), np.inf)
     usual[shown] = medians_by(inside[known], at[known])
-    inside = np.where(known, inside, np.minimum(preparing, usual[at]))
+    usual[~np.isfinite(usual)] = np.nan
+    inside = np.where(known, inside, np.fmin(told, usual[at]))
     # What its totals last longer than a step did is idle time behind it: the next step's preparing.
     behind = np.where(known, np.clip(-left, 0.0, np.maximum(numbers(steps["free_us"]), 0.0)), 0.0)
     steps = _less_free(steps, behind)

@@ -133,3 +133,28 @@ def test_a_step_that_a_host_ended_late_shows_its_idle_time_once_where_hosts_run_
     expected[2, 3] += 6e4
     assert idle_us == pytest.approx(expected, abs=2 * IDLE_US)
     assert idle_us[2].sum() == pytest.approx(expected[2].sum(), abs=IDLE_US)
+
+
+@pytest.mark.parametrize("lacking", [slice(0, 1), slice(1, 4), slice(0, 4)])
+def test_ranks_whose_files_have_no_preparing_time_idle_as_long_as_calls_tell(lacking: slice) -> None:
+    """Files of an older profiler: without that column a rank would seem never to idle before its step."""
+    late_us = np.full((4, 6), 3_000.0)
+    late_us[2] = 9_000.0
+    steps, calls = recorded(-late_us, np.full((4, 6), 5e4))
+    told = preparing(steps, 6).copy()
+    told[lacking] = np.nan
+    place = STEPS.get_field_index("preparing_us")
+    steps = steps.set_column(place, "preparing_us", pa.array(told.ravel(), from_pandas=True))
+    found = preparing(between_steps(steps, calls), 6)
+    assert found[:, 1:] == pytest.approx((IDLE_US + late_us)[:, 1:], abs=0.01)
+    assert np.isfinite(found).all()
+
+
+def test_where_no_calls_tell_it_a_rank_without_preparing_time_is_as_others() -> None:
+    steps, _ = recorded(np.full((4, 1), 2e4), np.full((4, 1), 5e4))
+    place = STEPS.get_field_index("preparing_us")
+    for told in ([7.0, None, None, None], [7.0, 7.0, None, 7.0]):
+        known = between_steps(steps.set_column(place, "preparing_us", pa.array(told)), STEP_CALLS.empty_table())
+        assert preparing(known, 1).ravel().tolist() == [7.0] * 4
+    unknown = steps.set_column(place, "preparing_us", pa.nulls(4, pa.float64()))
+    assert between_steps(unknown, STEP_CALLS.empty_table()) is unknown
