@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,17 +70,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     """
     output = directory / layout.PROFILER_OUTPUT_NAME
     about = _files_in(directory)
-    info = max((name for name in about if _INFO.match(name)), default=None)
-    said = _ranks_of_names(directory, info)
-    if not output.is_dir():
-        packed = about.get(layout.PROFILER_OUTPUT_NAME)
-        return None, Problem(
-            fact("archive" if packed else "not_parsed"),
-            file=public_name(directory) + (f"/{packed.name}" if packed else ""),
-            rank=next(iter(said.values()), None),
-            advice="unpack" if packed else "parse_on_host",
-        )
-    inside = _files_in(output)
+    inside = _files_in(output) if output.is_dir() else {}
     # A packed timeline is no loss to tell: most runs are collected without theirs.
     files = {
         role: inside[name]
@@ -91,32 +81,36 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         matching = [path for name, path in sorted(inside.items()) if pattern.match(name)]
         if matching:
             files[role] = matching[-1]
-    databases = [match for match in map(_DATABASE.match, sorted(inside)) if match]
-    of_this_rank = [one for one in databases if one.group(2) and int(one.group(2)) in said.values()]
-    database = next(iter([*of_this_rank, *databases]), None)
-    if database:
-        files["profiler_db"] = inside[database.string]
-        if database.group(2):
-            said[database.string] = Rank(int(database.group(2)))
-    for role, name in (("metadata", _METADATA), ("profiler_info", info)):
-        if name in about:
-            files[role] = about[name]
-    if _METADATA not in about and (directory / _OLD_PLACE / _METADATA).is_file():
+    if _METADATA in about:
+        files["metadata"] = about[_METADATA]
+    elif (directory / _OLD_PLACE / _METADATA).is_file():
         files["metadata"] = directory / _OLD_PLACE / _METADATA
-    rank = next(iter(said.values()), None)
-    if not files.keys() - _ABOUT:
+    said = _ranks_of_names(directory, about, inside)
+    if len(set(said.values())) > 1 and (own := _rank_of_contents(files)) is not None:
+        said[_METADATA] = own
+    ranks = list(said.values())
+    rank = max(ranks, key=ranks.count, default=None)
+    for role, pattern, names in (("profiler_db", _DATABASE, inside), ("profiler_info", _INFO, about)):
+        matches = sorted(filter(pattern.match, names), key=lambda name: (said.get(name) != rank, name))
+        if matches:
+            files[role] = names[matches[0]]
+    if not output.is_dir():
+        packed = about.get(layout.PROFILER_OUTPUT_NAME)
         return None, Problem(
-            fact("nothing_in_it"),
-            file=public_name(directory),
+            fact("archive" if packed else "not_parsed"),
+            file=public_name(directory) + (f"/{packed.name}" if packed else ""),
             rank=rank,
+            advice="unpack" if packed else "parse_on_host",
         )
+    if not files.keys() - _ABOUT:
+        return None, Problem(fact("nothing_in_it"), file=public_name(directory), rank=rank)
     if rank is None:
         rank = _rank_of_contents(files)
-    found = _found(directory, rank, files, database)
+    found = _found(directory, rank, files)
     if rank is None:
         why = fact("rank_not_known")
         return found, Problem(why, file=public_name(directory), advice="copy_profiler_info")
-    return found, _contradiction(directory, said) or _several_databases(directory, rank, databases)
+    return found, _contradiction(directory, said, rank)
 
 
 def _files_in(directory: Path) -> dict[str, Path]:
@@ -128,36 +122,18 @@ def _files_in(directory: Path) -> dict[str, Path]:
     return {layout.unpacked_name(name): directory / name for name in sorted(names, key=len, reverse=True)}
 
 
-def _contradiction(directory: Path, said: Mapping[str, Rank]) -> Problem | None:
-    """Return a problem where the names in a capture are of different ranks; the first is taken."""
+def _contradiction(directory: Path, said: Mapping[str, Rank], rank: Rank) -> Problem | None:
+    """Return a problem where the names in a capture are of different ranks; `rank` is taken."""
     if len(set(said.values())) < 2:
         return None
-    rank = next(iter(said.values()))
-    return Problem(
-        fact("names_disagree", said=tuple(said.items()), used=rank),
-        file=public_name(directory),
-        rank=rank,
-        advice="sort_by_rank",
-    )
+    why = fact("names_disagree", said=tuple(said.items()), used=rank)
+    return Problem(why, file=public_name(directory), rank=rank, advice="sort_by_rank")
 
 
-def _several_databases(directory: Path, rank: Rank, databases: Sequence[re.Match[str]]) -> Problem | None:
-    if len(databases) < 2:
-        return None
-    return Problem(
-        fact("several_databases", n_databases=len(databases), used=rank),
-        file=public_name(directory),
-        rank=rank,
-        advice="one_directory_a_rank",
-    )
-
-
-def _found(
-    directory: Path, rank: Rank | None, files: dict[str, Path], database: re.Match[str] | None
-) -> Found:
+def _found(directory: Path, rank: Rank | None, files: dict[str, Path]) -> Found:
     info = _read_info(files.get("profiler_info"))
     is_mindspore = layout.MINDSPORE_SUFFIX in directory.name or bool(
-        info.ms_version or (database and database.group(1) == "mindspore")
+        info.ms_version or "mindspore" in files.get("profiler_db", Path()).name
     )
     is_text = any(role in files for role in _TEXT_ROLES)
     kinds: dict[tuple[bool, bool], SourceKind] = {
@@ -205,21 +181,25 @@ def _ended_ns(info: _Info) -> int:
     return time_ns if isinstance(time_ns, int) else 0
 
 
-def _ranks_of_names(directory: Path, info: str | None) -> dict[str, Rank]:
-    """Return the rank that each name says, most reliable first; `info` is the name of its profiler_info.
+def _ranks_of_names(
+    directory: Path, about: Mapping[str, Path], inside: Mapping[str, Path]
+) -> dict[str, Rank]:
+    """Return the rank that each name says, most reliable first.
 
-    That is profiler_info_{rank}.json (without a rank in its name what is in it), then what MindSpore calls
-    the capture or the directory around it.
+    Those are profiler_info_{rank}.json (without a rank in its name what is in it), what MindSpore calls the
+    capture or the directory around it, and the databases.
     """
     said: dict[str, Rank | None] = {}
-    match = _INFO.match(info) if info else None
-    if info and match:
-        number = match.group(1)
-        said[info] = Rank(int(number)) if number else as_rank(_read_info(directory / info).rank_id)
+    for match in filter(None, map(_INFO.match, sorted(about))):
+        number, info = match.group(1), match.string
+        said[info] = Rank(int(number)) if number else as_rank(_read_info(about[info]).rank_id)
     for name in (directory.name, directory.parent.name):
         named = _RANK_NAME.match(name)
         if named:
             said[name] = Rank(int(named.group(1) or named.group("wrapped")))
+    for match in filter(None, map(_DATABASE.match, sorted(inside))):
+        if match.group(2):
+            said[match.string] = Rank(int(match.group(2)))
     return {name: rank for name, rank in said.items() if rank is not None}
 
 

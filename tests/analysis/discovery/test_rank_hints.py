@@ -183,16 +183,33 @@ def test_names_of_different_ranks_in_one_capture_are_told(tmp_path: Path) -> Non
     )
 
 
-def test_databases_of_several_ranks_in_one_capture_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("owner", [0, 1, 2])
+def test_of_databases_of_several_ranks_in_one_capture_that_of_its_own_rank_is_read(
+    tmp_path: Path, owner: int
+) -> None:
     output = tmp_path / "job_ascend_pt" / OUTPUT
     output.mkdir(parents=True)
     for rank in range(3):
         profiler_db(output / f"ascend_pytorch_profiler_{rank}.db")
-    write_info(output.parent, 2)
+    write_info(output.parent, owner)
     found = discover(tmp_path)
     (source,) = found.sources
-    assert (source.rank, Path(source.files["profiler_db"]).name) == (2, "ascend_pytorch_profiler_2.db")
-    assert "3 profiler databases are in it" in reason(found.problems[0])
+    assert (source.rank, Path(source.files["profiler_db"]).name) == (owner, f"ascend_pytorch_profiler_{owner}.db")
+    assert [problem.kind for problem in found.problems] == ["names_disagree"]
+
+
+@pytest.mark.parametrize("other", [0, 12])
+def test_of_several_profiler_infos_in_one_capture_that_which_the_metadata_confirms_counts(
+    tmp_path: Path, other: int
+) -> None:
+    """As where a folder was used again, or files of two captures were copied into one."""
+    capture = write_capture(tmp_path, 3, "job_ascend_pt", metadata={"distributed_args": {"rank": 3}})
+    write_info(capture, other)
+    found = discover(tmp_path)
+    (source,) = found.sources
+    assert (source.rank, Path(source.files["profiler_info"]).name) == (3, "profiler_info_3.json")
+    (problem,) = found.problems
+    assert f"profiler_info_{other}.json says rank {other}" in reason(problem)
 
 
 def test_captures_beside_an_output_directory_are_found(tmp_path: Path) -> None:
