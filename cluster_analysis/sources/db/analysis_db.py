@@ -58,14 +58,14 @@ class _Operators(Struct, frozen=True):
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return STEPS of the database, None where it has no step times."""
     with open_database(path, remark) as database:
-        if not database.offers(remark, STEPS, "computing"):
+        if not database.offers(remark, STEPS, "step", "computing"):
             return None
         given = database.texts(STEPS, "step")
         times = database.numbers(STEPS, *DATABASE_COLUMNS.values())
     n = len(times["computing"])
     if not n:
         return None
-    columns = {"step": cells.steps(given.get("step", cells.nothing(n)), remark)}
+    columns = {"step": cells.steps(given["step"], remark)}
     measured.tell_no_columns({DATABASE_COLUMNS[name] for name in schema.NEEDED_STEPS} - set(times), remark)
     for name, column in DATABASE_COLUMNS.items():
         is_needed = name in schema.NEEDED_STEPS and column in times

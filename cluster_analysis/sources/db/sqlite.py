@@ -6,6 +6,7 @@ is read, and what a version lacks is null. SQLite's own library reads all of the
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -262,7 +263,7 @@ def _log_bytes(path: Path) -> int:
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        name = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+        name = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
         return sqlite3.connect(name, uri=True)
     except (OSError, sqlite3.Error) as error:
         raise BadFileError(fact("cannot_be_opened", detail=spoken(error))) from error

@@ -150,17 +150,18 @@ def _blocks(
     """Yield the columns as text, without lines that have another number of cells; of a last line without
     its end as `csv_text` says.
     """
-    if len(set(header)) < len(header):
+    if any(header.count(name) > 1 for name in wanted):
         raise BadFileError(fact("two_columns_of_one_name"))
     cut = _after_last_end(path)
     is_whole = not cut or finished(cut, header, remark) is not None
+    options = csv_options(header, wanted, skipped, block_bytes=_BLOCK_BYTES)
+    held: pa.Table | None = None
     try:
-        reader = pa_csv.open_csv(path, **csv_options(header, wanted, skipped, block_bytes=_BLOCK_BYTES))
-        held: pa.Table | None = None
-        for batch in reader:
-            if held is not None:
-                yield held
-            held = pa.Table.from_batches([batch])
+        with path.open("rb") as stream:  # Arrow opens no path that is not UTF-8
+            for batch in pa_csv.open_csv(stream, **options):
+                if held is not None:
+                    yield held
+                held = pa.Table.from_batches([batch])
         if not is_whole:
             remark(fact("truncated_last_line", byte=path.stat().st_size))
             del skipped[-1:]

@@ -51,10 +51,10 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     So is a column that is missing; where it is judged, that is remarked.
 
     Raises:
-        BadFileError: nothing of a file can be used: computing time is missing, or there is no step.
+        BadFileError: nothing of a file can be used: steps or computing time are missing, or there is no row.
         NotTogetherError: several files are not alike.
     """
-    text, ranks = read_files(files, _WANTED, ("Computing",), remark)
+    text, ranks = read_files(files, _WANTED, ("Step", "Computing"), remark)
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     steps = without_impossible(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
@@ -87,8 +87,6 @@ def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remar
 
 
 def _steps(text: pa.Table, remark: Remark) -> pa.Array:
-    if "Step" not in text.column_names:
-        return pa.array(np.zeros(text.num_rows, np.int64))
     cells = text["Step"].to_pylist()
     steps = [numbers.parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, Writer
 from tests.analysis.said import Heard
-from tests.analysis.sources.builders import source_of
+from tests.analysis.sources.builders import OUTPUT, source_of
+from tests.analysis.sources.hand_made_databases import profiled, read
 from tests.analysis.sources.twins import as_columns, assert_twins
 
 HEADER = (
@@ -50,6 +52,22 @@ def is_same(root: Path, rows: list[str], header: str = HEADER, end: str = "\n") 
 
 def tables_of(path: Path) -> RankTables:
     return read_rank(source_of(path.parent, 0, "ascend_pt/text", kernel_details=path))
+
+
+def test_two_columns_of_kernels_with_one_name_that_nothing_reads_cost_nothing(tmp_path: Path) -> None:
+    """As where a spreadsheet ends each line in commas."""
+    plain = tables_of(write(tmp_path, ROWS))
+    assert tables_of(write(tmp_path, [f"{row},," for row in ROWS], f"{HEADER},,")) == plain
+    assert len(plain.operators) == 2
+
+
+def test_files_below_a_folder_whose_name_is_not_utf8_are_read(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + "训练".encode("gbk")))
+    folder.mkdir()
+    assert tables_of(write(folder, ROWS)) == tables_of(write(tmp_path, ROWS))
+    for root in (folder, tmp_path):
+        profiled(root)
+    assert read(folder / "rank0_ascend_pt" / OUTPUT) == read(tmp_path / "rank0_ascend_pt" / OUTPUT)
 
 
 def test_a_host_sums_kernels_as_the_analysis_does(tmp_path: Path) -> None:

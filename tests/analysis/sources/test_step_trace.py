@@ -137,6 +137,7 @@ def test_a_last_line_that_lacks_cells_was_cut_off_and_is_left_out(tmp_path: Path
         (b"a,b\n1,2\n", "none of the expected columns"),
         (step_csv({"50": STEP_ROW}).encode().replace(b",", b";"), "not separated by commas"),
         (b"Step,Free\n1,2\n", "no column Computing"),
+        (b"Step Number,Computing\n1,2\n2,2\n", "no column Step"),
         (step_csv({"50": STEP_ROW}).encode().replace(b"50,", b"\xff\xfe,"), "UTF"),
         (b"\0" * 400, "no end"),
     ],
