@@ -194,7 +194,10 @@ def test_of_databases_of_several_ranks_in_one_capture_that_of_its_own_rank_is_re
     write_info(output.parent, owner)
     found = discover(tmp_path)
     (source,) = found.sources
-    assert (source.rank, Path(source.files["profiler_db"]).name) == (owner, f"ascend_pytorch_profiler_{owner}.db")
+    assert (source.rank, Path(source.files["profiler_db"]).name) == (
+        owner,
+        f"ascend_pytorch_profiler_{owner}.db",
+    )
     assert [problem.kind for problem in found.problems] == ["names_disagree"]
 
 

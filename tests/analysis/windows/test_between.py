@@ -154,7 +154,9 @@ def test_where_no_calls_tell_it_a_rank_without_preparing_time_is_as_others() -> 
     steps, _ = recorded(np.full((4, 1), 2e4), np.full((4, 1), 5e4))
     place = STEPS.get_field_index("preparing_us")
     for told in ([7.0, None, None, None], [7.0, 7.0, None, 7.0]):
-        known = between_steps(steps.set_column(place, "preparing_us", pa.array(told)), STEP_CALLS.empty_table())
+        known = between_steps(
+            steps.set_column(place, "preparing_us", pa.array(told)), STEP_CALLS.empty_table()
+        )
         assert preparing(known, 1).ravel().tolist() == [7.0] * 4
     unknown = steps.set_column(place, "preparing_us", pa.nulls(4, pa.float64()))
     assert between_steps(unknown, STEP_CALLS.empty_table()) is unknown
