@@ -41,8 +41,7 @@ def tables(job: SimulatedJob, framework: Framework = "pt") -> Mapping[Rank, Rank
     declared = _declared(job)
     return {
         Rank(rank): RankTables(
-            rank=Rank(rank),
-            metadata=_metadata(job, declared[rank]),
+            {Rank(rank): _metadata(job, declared[rank])},
             **{name: part[rank] for name, part in parts.items()},
         )
         for rank in ranks

@@ -89,7 +89,7 @@ def read_all(
 
     def take(some: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
         graph = reading(some, wanted, stem)
-        n_before = sum(len(one.ranks) for one, _ in found)
+        n_before = sum(len(one.metadata) for one, _ in found)
         ranks_in = [len(one.sources) for one in some]
 
         def report(n_done: int) -> None:
@@ -116,7 +116,7 @@ def read_all(
                 advice="others_analysed",
             )
         )
-    found.sort(key=lambda one: one[0].ranks)
+    found.sort(key=lambda one: tuple(one[0].metadata))
     ordered = tuple(summary for summary, _ in found)
     return RanksRead(
         **{

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
-from cluster_analysis.tables.rank_tables import Pieces, RanksTables, RankTables, of_one
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
@@ -112,7 +112,6 @@ _READ = ("steps", "operators", "packets", "iterations")
 class BatchSummary(SmallTables, frozen=True):
     """Small tables of a batch of ranks, sorted by rank."""
 
-    ranks: tuple[Rank, ...]
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
@@ -204,21 +203,19 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         if was_enabled:
             gc.enable()
 
-    def all_of(pieces: Iterable[Pieces], schema: pa.Schema) -> pa.Table:
-        return joined([one for own in pieces for one in own], schema)
+    def all_of(name: str, schema: pa.Schema) -> pa.Table:
+        return joined([getattr(one, name) for one in tables], schema)
 
-    collectives = all_of((one.collectives for one in tables), COLLECTIVES)
-    links = all_of((one.links for one in tables), LINKS)
+    collectives, links = all_of("collectives", COLLECTIVES), all_of("links", LINKS)
     steps = sorted(_steps_of(collectives) | _steps_of(links))
     cut = zip(cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
     summary = BatchSummary(
-        ranks=tuple(rank for one in tables for rank in one.ranks),
-        **{name: all_of((getattr(one, name) for one in tables), SMALL[name]) for name in _READ},
+        **{name: all_of(name, SMALL[name]) for name in _READ},
         uses=group_use(collectives, links),
-        totals=totals_of(collectives, all_of((one.sums for one in tables), HOST_SUMS)),
+        totals=totals_of(collectives, all_of("sums", HOST_SUMS)),
         step_calls=step_calls(collectives),
         figures={
-            name: all_of((one.figures.get(name, ()) for one in tables), schema)
+            name: joined([one.figures[name] for one in tables if name in one.figures], schema)
             for name, schema in FIGURES.items()
         },
         metadata={rank: metadata for one in tables for rank, metadata in one.metadata.items()},
@@ -227,7 +224,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
     by_step = {int(step): StepTables(*own) for step, own in zip(steps, cut, strict=True)}
-    spans = SpanTable(all_of((one.spans for one in tables), OPERATOR_SPANS))
+    spans = SpanTable(all_of("spans", OPERATOR_SPANS))
     if not file_stem:
         return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
@@ -263,7 +260,7 @@ def spans_of_pieces(pieces: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([piece.load() for piece in pieces], OPERATOR_SPANS)
 
 
-def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
+def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RankTables]:
     """Read ranks together, and each half of them where that is refused, down to one."""
     if len(sources) == 1:
         return [_read(sources[0], wanted)]
@@ -274,10 +271,10 @@ def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksT
         return [*_read_or_halve(sources[:middle], wanted), *_read_or_halve(sources[middle:], wanted)]
 
 
-def _read(source: RankSource, wanted: Wanted) -> RanksTables:
+def _read(source: RankSource, wanted: Wanted) -> RankTables:
     try:
         if source.windows:
-            return of_one(read_windows(source, wanted.selection, with_spans=wanted.spans))
+            return read_windows(source, wanted.selection, with_spans=wanted.spans)
         return read_ranks([source], wanted.selection.steps, with_spans=wanted.spans)
     except Exception as error:
         problem = Problem(
@@ -287,7 +284,7 @@ def _read(source: RankSource, wanted: Wanted) -> RanksTables:
             host=source.host,
             advice="report_file",
         )
-        return of_one(RankTables(rank=source.rank, problems=(problem,)))
+        return RankTables({source.rank: RankMetadata()}, problems=(problem,))
 
 
 def _alone(tables: StepTables) -> StepTables:

@@ -8,7 +8,7 @@ form, anything that its reader would report), all are refused, and fewer ranks a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -53,9 +53,9 @@ from cluster_analysis.sources.text.timeline_json import (
     read_timeline_steps,
     slice_number,
 )
-from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
-from cluster_analysis.tables.rank_tables import BY_STEP, RanksTables, RankTables, alone, of_one
-from cluster_analysis.tables.schema import rows_of
+from cluster_analysis.tables.model import RankMetadata, RankSource
+from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
+from cluster_analysis.tables.schema import one_behind_the_other, rows_of
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId
 
@@ -68,23 +68,10 @@ _OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
 _Others: TypeAlias = "Callable[[Reading, Databases], Candidates[_T]]"
 
 
-def read_rank(
-    source: RankSource, selection: Selection | None = None, *, with_spans: bool = True
-) -> RankTables:
-    """Read all files of one rank. Never raises for bad data: see `RankTables.problems`.
-
-    Args:
-        source: its files.
-        selection: which steps; all without it.
-        with_spans: whether also where each operator lies in a text.
-    """
-    return alone(read_ranks([source], None if selection is None else selection.steps, with_spans=with_spans))
-
-
 def read_ranks(
-    sources: Sequence[RankSource], steps: frozenset[int] | None = None, *, with_spans: bool
-) -> RanksTables:
-    """Return the tables of some ranks.
+    sources: Sequence[RankSource], steps: frozenset[int] | None, *, with_spans: bool
+) -> RankTables:
+    """Return the tables of some ranks. Bad data of one rank alone raises nothing: see `RankTables.problems`.
 
     Args:
         sources: their files.
@@ -99,13 +86,13 @@ def read_ranks(
     readings = [Reading(one, steps) for one in sources]
     with kept_open():
         if sources[0].kind == "mindspore_r1/text":
-            tables = of_one(read_r1_rank(readings[0]))
+            tables = read_r1_rank(readings[0])
         elif is_iteration_export(sources[0].files):
-            tables = of_one(read_iteration_export(readings[0]))
+            tables = read_iteration_export(readings[0])
         else:
             tables = _read_ascend(readings, with_spans)
     wanted: dict[str, Any] = {} if steps is None else {
-        name: tuple(of_steps(one, steps) for one in getattr(tables, name)) for name in BY_STEP
+        name: of_steps(getattr(tables, name), steps) for name in BY_STEP
     }  # fmt: skip
     return replace(
         tables,
@@ -151,7 +138,7 @@ class _Ranks:
         return [read(one, databases) for one, databases in self._all]
 
 
-def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
+def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
     """Read captures of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     ranks = _Ranks(readings)
     metadata = ranks.each(_metadata)
@@ -169,7 +156,8 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
         ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db["operators"])
     )
     collectives = [None if one is None else one.collectives for one in communication]
-    steps = [None if one is None else _agreeing(one, _pieces(collectives), readings) for one in steps]
+    known = [one for one in collectives if one is not None]
+    steps = [None if one is None else _agreeing(one, known, readings) for one in steps]
     of_ranks = zip(
         readings,
         metadata,
@@ -181,20 +169,22 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
     for reading, own, own_steps, own_operators, own_links in of_ranks:
         tell_what_is_missing(reading, own, own_steps, own_operators, own_links)
     figures = ranks.each(read_figures)
-    apis = _pieces(ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db["apis"]))
-    names = dict.fromkeys(name for one in figures for name in one)
-    by_name = {name: tuple(one[name] for one in figures if name in one) for name in names}
-    found = _pieces(communication)
-    return RanksTables(
-        ranks=tuple(one.source.rank for one in readings),
-        metadata={one.source.rank: own for one, own in zip(readings, metadata, strict=True)},
-        steps=_pieces(steps),
-        links=_pieces((*links, *peers)),
-        operators=_pieces(operators),
-        figures=by_name | ({"apis": apis} if apis else {}),
+    apis = ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db["apis"])
+    figures += [{"apis": one} for one in apis if one is not None]
+    found = {
+        "steps": steps,
+        "links": (*links, *peers),
+        "operators": operators,
         **{
-            name: tuple(getattr(one, name) for one in found) for name in CommunicationTables.__struct_fields__
+            name: [None if one is None else getattr(one, name) for one in communication]
+            for name in CommunicationTables.__struct_fields__
         },
+    }
+    names = dict.fromkeys(name for one in figures for name in one)
+    return RankTables(
+        metadata={one.source.rank: own for one, own in zip(readings, metadata, strict=True)},
+        figures=_together({name: [one.get(name) for one in figures] for name in names}),
+        **_together(found),
     )
 
 
@@ -306,5 +296,7 @@ def _steps_in(table: pa.Table) -> Mapping[int, set[int]]:
     return found
 
 
-def _pieces(tables: Iterable[_T | None]) -> tuple[_T, ...]:
-    return tuple(one for one in tables if one is not None)
+def _together(tables: Mapping[str, Sequence[pa.Table | None]]) -> dict[str, Any]:
+    """Return the tables of each name as one; none of a name that has none."""
+    there = {name: [one for one in own if one is not None] for name, own in tables.items()}
+    return {name: one_behind_the_other(own) for name, own in there.items() if own}

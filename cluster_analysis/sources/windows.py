@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.reading import of_steps
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
@@ -22,7 +22,7 @@ def read_windows(source: RankSource, selection: Selection, *, with_spans: bool) 
     and figures of a capture as a whole come from the newest window, and so do the positions of operators for
     the files of MindStudio Insight.
     """
-    each = [(added, read_rank(one, with_spans=with_spans)) for added, one in source.windows]
+    each = [(added, read_ranks([one], None, with_spans=with_spans)) for added, one in source.windows]
     newest = each[-1][1]
     joined = {name: _joined([(added, getattr(one, name)) for added, one in each]) for name in BY_STEP}
     joined["spans"] = _joined([(each[-1][0], newest.spans)])

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run import layout
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, simulate, write_run
 from cluster_simulate.job.spec import Framework
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import reason
 from tests.simulate.jobs import VARIETY
 
@@ -78,7 +78,7 @@ def rows(tables: RankTables) -> Rows:
     found: Rows = {}
     for name, table in ({one: getattr(tables, one) for one in TABLES} | dict(tables.figures)).items():
         found[name] = sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
-    found["metadata"] = [{"metadata": tables.metadata}]
+    found["metadata"] = [{"metadata": metadata_of(tables)}]
     return found
 
 

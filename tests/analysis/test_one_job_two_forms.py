@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from benchmarks.detection.simulated_tables import tables
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.job.spec import Framework
 from tests.analysis.copies import replace
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH, specs
 from tests.simulate.test_files import assert_same
 
@@ -49,8 +49,8 @@ def both_forms(root: Path, spec: JobSpec, framework: Framework) -> tuple[Tables,
     own = tables(job, framework)
     assert_same(text, own)
     for rank, one in text.items():
-        assert one.metadata.groups == own[rank].metadata.groups
-        assert one.metadata.parallel == own[rank].metadata.parallel
+        assert metadata_of(one).groups == metadata_of(own[rank]).groups
+        assert metadata_of(one).parallel == metadata_of(own[rank]).parallel
     assert text.keys() == database.keys()
     return text, database
 
@@ -65,7 +65,7 @@ def assert_equal(text: Tables, database: Tables) -> None:
     for rank in text:
         for table in TABLES:
             assert rows(text[rank], table) == rows(database[rank], table), (rank, table)
-        both = text[rank].metadata, database[rank].metadata
+        both = metadata_of(text[rank]), metadata_of(database[rank])
         assert both[0].parallel == both[1].parallel
         assert set(both[0].groups) == set(both[1].groups)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUMNS
 from cluster_analysis.tables.schema import JUDGED_STEPS, NEEDED_STEPS
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.sums.kernel_details import reduce_kernel_details
 from cluster_simulate.api import Fault, JobSpec, SimulatedJob, parse_scenario, simulate, write_run
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 

@@ -16,7 +16,6 @@ import pytest
 
 from benchmarks.detection.simulated_tables import tables
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run import layout
@@ -26,6 +25,7 @@ from cluster_run.manifest import read_manifest
 from cluster_run.ranktable import parse_rank_table
 from cluster_simulate.api import JobSpec, parse_scenario, simulate, truth_path, write_run
 from cluster_simulate.job.layout import double_hash
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.simulate.jobs import VARIETY
 
 REAL = Path(__file__).resolve().parents[3] / "shared/data"
@@ -127,7 +127,7 @@ def test_less_detail_means_fewer_files_and_the_same_tables_without_them(
     assert not names & set(missing)
     found = read_run(tmp_path / "run")
     assert_same(found, tables(job))
-    assert not [group for one in found.values() for group in one.metadata.groups]
+    assert not [group for one in found.values() for group in metadata_of(one).groups]
 
 
 def test_a_retransmission_is_marked_in_the_database(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.timeline_json import ROLE, Event, read_events
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import TRANSPORTS
 from cluster_run.facts import fact
@@ -49,7 +50,7 @@ def read_iteration_export(reading: Reading) -> RankTables:
     if not iterations.num_rows and not overlaps:
         reading.problem(fact("no_step_times_of_rank"), "step_trace_*.json", "export_with_msprof")
     return RankTables(
-        rank=rank,
+        {rank: RankMetadata()},
         steps=_steps(rank, iterations, overlaps),
         collectives=_with_names(operators, schema.COLLECTIVES),
         links=_with_names(links, schema.LINKS),

@@ -64,14 +64,13 @@ def read_r1_rank(reading: Reading) -> RankTables:
         *reading.joined(("r1_flops", counters.read_flops), ("r1_memory", counters.read_memory_usage)),
         *read_input_pipeline(reading),
     ]
+    metadata = reading.first(("r1_strategy", read_strategy))
     return RankTables(
-        rank=rank,
+        {rank: metadata or _metadata(reading.source.files.get("r1_cluster_analyse", ""))},
         steps=steps,
         collectives=or_empty(collectives, schema.COLLECTIVES),
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
-        metadata=reading.first(("r1_strategy", read_strategy))
-        or _metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
         figures={"counters": counters.counter_table(rank, figures), **_tables(reading)},
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_analysis_db, write_capture
 from tests.analysis.sources.test_r1 import STEP_1, STEP_2, trace

@@ -13,11 +13,11 @@ import pytest
 from cluster_analysis import archives
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.discovery.walk import is_packed_capture
-from cluster_analysis.sources.rank import read_rank
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_words.problems import advice
 from tests.analysis.discovery.test_discover import write_manifest
+from tests.analysis.one_rank import read_rank
 from tests.analysis.runs import write_small_run
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture

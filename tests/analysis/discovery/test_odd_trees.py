@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
 from tests.analysis.discovery.test_discover import first_steps, ranks_of, run_directory, write_r1
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import LINKS, OPS, OUTPUT, STEP_ROW, step_csv, write_capture
 from tests.commands import ran
@@ -173,7 +173,7 @@ LOCKED = """
 import sys
 from pathlib import Path
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
+from tests.analysis.one_rank import read_rank
 from cluster_words.problems import reason
 capture = discover(Path(sys.argv[1]))
 problems = [*capture.problems, *(one for source in capture.sources for one in read_rank(source).problems)]

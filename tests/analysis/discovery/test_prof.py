@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import LINKS, OPS, op_json, write_capture
 from tests.analysis.sources.hand_made_databases import profiler_db

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, Topology
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
+from tests.analysis.one_rank import metadata_of, read_rank
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_captures = pytest.mark.skipif(not DATA.is_dir(), reason=f"the real captures are not at {DATA}")
@@ -40,4 +40,4 @@ def read(name: str) -> tuple[Capture, dict[Rank, RankTables]]:
 def topology_of(capture: Capture, tables: Mapping[Rank, RankTables]) -> tuple[Topology, tuple[Problem, ...]]:
     """The topology, and what it cannot tell."""
     use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
-    return build_topology(capture, {rank: one.metadata for rank, one in tables.items()}, use)
+    return build_topology(capture, {rank: metadata_of(one) for rank, one in tables.items()}, use)

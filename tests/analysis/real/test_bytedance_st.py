@@ -13,7 +13,6 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.replay.job_evidence import merge_steps
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection, Topology
 from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.use import group_use
@@ -23,6 +22,7 @@ from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA
 from tests.analysis.trace.paired import paired_ends
 
@@ -42,7 +42,9 @@ def tables_of(form: str) -> tuple[Tables, Topology]:
         for name in ("steps", "collectives", "links", "operators", "packets")
     }
     uses = group_use(tables["collectives"], tables["links"])
-    where, _ = build_topology(capture, {one.rank: one.metadata for one in ranks}, uses)
+    where, _ = build_topology(
+        capture, {rank: own for one in ranks for rank, own in one.metadata.items()}, uses
+    )
     tables["links"], _ = map_links(tables["links"], where)
     return tables, where
 

@@ -12,7 +12,7 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.sources.rank import read_rank
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, US_PER_MS, needs_captures, read, topology_of
 from tests.analysis.said import notes_of
 

@@ -13,11 +13,11 @@ from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, MB, US_PER_MS, needs_captures, read, topology_of
 from tests.analysis.said import summary
 

@@ -15,7 +15,6 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.db.task_links_db import read_task_peers
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology.build import map_links
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
@@ -24,6 +23,7 @@ from cluster_analysis.trace.pairing.hints import Stated
 from cluster_reduce.reduction import reducer_of
 from cluster_run.facts import Fact
 from cluster_run.ids import Rank
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, needs_captures, read, topology_of
 from tests.analysis.sources.twins import as_columns, assert_same
 from tests.analysis.trace.paired import paired_ends

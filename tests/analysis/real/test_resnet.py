@@ -13,9 +13,9 @@ from cluster_analysis.pipeline import examined
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.errors import unheard
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.trace.calls import calls_of
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, needs_captures, read
 from tests.analysis.said import summary
 

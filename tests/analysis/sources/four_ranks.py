@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, Topology
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import GROUP, OPS, OUTPUT, STEP_ROW, LinkRow
 
@@ -56,7 +56,7 @@ def topology_of(capture: Capture, tables: dict[int, RankTables]) -> Topology:
     """The topology of ranks that were read; it must have nothing to complain of."""
     use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
     topology, problems = build_topology(
-        capture, {Rank(rank): one.metadata for rank, one in tables.items()}, use
+        capture, {Rank(rank): metadata_of(one) for rank, one in tables.items()}, use
     )
     assert problems == ()
     return topology

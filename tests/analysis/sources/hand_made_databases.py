@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
+from tests.analysis.one_rank import read_rank
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,

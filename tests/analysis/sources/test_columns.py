@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.rank import read_rank
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import SUFFIX, Writer
 from tests.analysis.copies import replace
+from tests.analysis.one_rank import read_rank
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import (
     GROUP,

@@ -126,7 +126,7 @@ def said(outcome: tuple[BatchSummary, BatchBulk]) -> list[object]:
         *((bulk.by_step[int(step)].load().links, LINKS) for step in summary.bulk_steps),
     )
     return [
-        summary.ranks,
+        summary.metadata,
         summary.bulk_steps,
         summary.problems,
         *(canonical([table], kind).to_pylist() for table, kind in small),

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.database import database_of
 from cluster_analysis.sources.db.task_links_db import read_task_peers
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_reduce.database_rows import condition_of
 from cluster_reduce.form import SUFFIX
 from cluster_run.facts import Fact
 from cluster_simulate.api import JobSpec, simulate, write_run
+from tests.analysis.one_rank import read_rank
 from tests.analysis.sources.builders import source_of
 from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db, read
 from tests.analysis.sources.twins import as_columns, assert_twins

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import Step
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.runs import digests
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
@@ -184,7 +184,7 @@ def test_sizes_and_groups_are_read_from_meta_data(tmp_path: Path) -> None:
         '\'{"10.0.0.1%eth0_60000_0_17": {"group_name": "tp", "global_ranks": [0, 1]}}\')',
     )
     tables = read(output)
-    metadata = tables.metadata
+    metadata = metadata_of(tables)
     assert (metadata.parallel.tp, metadata.world_size, metadata.host_name) == (2, 4, "node7")
     assert metadata.groups[0].group == tables.collectives["group"][0].as_py()
 

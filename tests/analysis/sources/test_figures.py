@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.counters import read_module_memory
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import refused
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db

@@ -14,9 +14,9 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.db.counters_db import read_link_counters
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.errors import unheard
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.hccl_names import link_name
 from cluster_analysis.topology.hosts import seated
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.runs import simulated
 from tests.analysis.said import reason
@@ -183,7 +183,7 @@ def test_the_host_that_a_database_names_counts_beside_metadata_in_text(tmp_path:
             f"INSERT INTO RANK_DEVICE_MAP VALUES ({rank}, {rank % 2})",
         )
     found = discover(tmp_path)
-    seats = seated(found, {one.rank: read_rank(one).metadata for one in found.sources})
+    seats = seated(found, {one.rank: metadata_of(read_rank(one)) for one in found.sources})
     assert seats.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     LINKS,

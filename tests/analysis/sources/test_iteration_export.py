@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
+from tests.analysis.one_rank import read_rank
 
 _NO_RANK = 4294967295
 

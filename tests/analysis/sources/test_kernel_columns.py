@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, MAX_ROWS, KernelSums, matrix_flops
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text import kernel_details_csv
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details, read_kernels
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, Writer
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import Heard
 from tests.analysis.sources.builders import OUTPUT, source_of
 from tests.analysis.sources.hand_made_databases import profiled, read

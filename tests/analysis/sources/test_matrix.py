@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.errors import unheard
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.communication_json import read_communication, read_matrix
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import Heard, refused
 from tests.analysis.sources.builders import (
     GROUP,

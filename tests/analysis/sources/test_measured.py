@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import Step
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     GROUP,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
     OPS,
@@ -250,5 +250,5 @@ def test_arguments_of_a_job_that_are_no_numbers_cost_nothing(job: dict[int, Path
     (job[BAD] / "profiler_metadata.json").write_text(json.dumps(document))
     capture, tables = read_all(job[0].parent)
     assert not problems_of(capture, tables)
-    assert tables[BAD].metadata.world_size == RANKS
-    assert [one.global_ranks for one in tables[BAD].metadata.groups] == [tuple(range(RANKS))]
+    assert metadata_of(tables[BAD]).world_size == RANKS
+    assert [one.global_ranks for one in metadata_of(tables[BAD]).groups] == [tuple(range(RANKS))]

@@ -8,9 +8,9 @@ import pytest
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import notes_of, reason, summary
 from tests.analysis.sources.builders import source_of
 
@@ -236,7 +236,7 @@ def test_a_cluster_analysis_of_another_number_of_steps_is_left_out_and_told(tmp_
 
 def test_stages_and_ranks_are_in_the_name_of_the_cluster_analysis(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1), r1_cluster_analyse=f"{ANALYSED}\n13.5,6.5,15,5,1.5\n")
-    assert (tables.metadata.parallel.pp, tables.metadata.world_size) == (2, 8)
+    assert (metadata_of(tables).parallel.pp, metadata_of(tables).world_size) == (2, 8)
 
 
 def test_a_rank_without_a_step_trace_says_so(tmp_path: Path) -> None:

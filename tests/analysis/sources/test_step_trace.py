@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
+from tests.analysis.one_rank import read_rank
 from tests.analysis.said import Heard, reason, refused
 from tests.analysis.sources.builders import STEP_HEADER, STEP_ROW, source_of, step_csv, write_capture
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, UnfitError, Writer
 from cluster_reduce.sums import spans, trace_view
 from cluster_reduce.sums.trace_view import reduce_trace_view, unread
+from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.builders import source_of
 from tests.analysis.sources.test_trace_view import EVENTS, call, event, kernel

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank
+from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import (
     GROUP,
@@ -109,7 +109,7 @@ def test_one_hash_under_both_levels_is_one_group(tmp_path: Path) -> None:
     capture = discover(tmp_path)
     tables = {source.rank: read_rank(source) for source in capture.sources}
     use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
-    topology, _ = build_topology(capture, {rank: one.metadata for rank, one in tables.items()}, use)
+    topology, _ = build_topology(capture, {rank: metadata_of(one) for rank, one in tables.items()}, use)
     assert list(topology.groups) == [GROUP]
 
 

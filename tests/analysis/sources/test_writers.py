@@ -12,7 +12,7 @@ import pytest
 
 from cluster_analysis.api import Run, analyse
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
+from tests.analysis.one_rank import read_rank
 from tests.analysis.runs import captures, simulated
 from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
 from tests.analysis.sources.hand_made_databases import changed

@@ -9,13 +9,13 @@ import pyarrow as pa
 from msgspec.structs import fields
 
 from cluster_analysis.engine.totals import totals_of
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, UnfitError
 from cluster_reduce.reduction import reducer_of
 from tests.analysis.copies import replace
+from tests.analysis.one_rank import read_rank
 from tests.analysis.sources.builders import OUTPUT
 
 

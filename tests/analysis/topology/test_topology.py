@@ -61,7 +61,7 @@ def tables(
         for group, source, destination in links
     ]
     return RankTables(
-        rank=Rank(rank),
+        {Rank(rank): RankMetadata()},
         steps=schema.STEPS.empty_table(),
         collectives=rows_of(schema.COLLECTIVES, collectives),
         links=rows_of(schema.LINKS, link_rows),
@@ -74,7 +74,7 @@ def build(
     read: Iterable[RankTables], metadata: dict[int, RankMetadata] | None = None
 ) -> tuple[Topology, tuple[Problem, ...]]:
     read = list(read)
-    ranks = tuple(one.rank for one in read)
+    ranks = tuple(rank for one in read for rank in one.metadata)
     sources = tuple(RankSource(rank, "ascend_pt/text", {}, 0) for rank in ranks)
     use = pa.concat_tables([group_use(one.collectives, one.links) for one in read])
     known = {Rank(rank): one for rank, one in (metadata or {}).items()}

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.rank import read_rank
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.summary import collection_text
 from cluster_collect.spec import UNREAD, CollectOptions
 from cluster_reduce.form import SUFFIX
 from cluster_run.manifest import CollectedFile, HostOutcome
+from tests.analysis.one_rank import read_rank
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.test_trace_view import EVENTS
 from tests.collect.helpers import COLUMNS, QUICK, Recorder, local_host
