@@ -118,38 +118,15 @@ class BatchSummary(SmallTables, frozen=True):
     notes: tuple[Fact, ...]
 
 
-class SpanTable(Struct, frozen=True):
-    """Where the operators of a batch lie in the ranks' files: OPERATOR_SPANS."""
-
-    spans: pa.Table
-
-    def load(self) -> pa.Table:
-        """Return the table, which is here already."""
-        return self.spans
-
-
-class SpanFile(Struct, frozen=True):
-    """The same in a file of the scratch directory."""
-
-    path: str
-
-    def load(self) -> pa.Table:
-        """Read the table."""
-        with pa.OSFile(self.path + _SPANS_SUFFIX) as file:
-            return pa.ipc.open_file(file).read_all()
-
-
 class BatchBulk(Struct, frozen=True):
-    """The large tables of a batch: by step, and the places of all its operators."""
+    """The large tables of a batch: by step, and OPERATOR_SPANS of all its operators, or the file of those."""
 
     by_step: Mapping[int, StepTables | StepFiles]
-    spans: SpanTable | SpanFile
+    spans: pa.Table | str
 
-    def piece(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
-        """Return the tables of the step with this number, or `SPANS`; empty ones where the batch has none."""
-        if key == SPANS:
-            return self.spans
-        return self.by_step.get(key) or StepTables(COLLECTIVES.empty_table(), LINKS.empty_table())
+    def piece(self, key: int) -> StepTables | StepFiles | pa.Table | str:
+        """Return the tables of a step that the batch has, or with `SPANS` those."""
+        return self.spans if key == SPANS else self.by_step[key]
 
 
 def batches_by_bytes(
@@ -224,12 +201,12 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
     by_step = {int(step): StepTables(*own) for step, own in zip(steps, cut, strict=True)}
-    spans = SpanTable(all_of("spans", OPERATOR_SPANS))
+    spans = all_of("spans", OPERATOR_SPANS)
     if not file_stem:
         return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
     files = filed(by_step, stem, CALLS if wanted.calls_alone else COLLECTIVES)
-    return summary, BatchBulk(files, _filed_spans(spans, stem) if wanted.spans else spans)
+    return summary, BatchBulk(files, _filed_spans(spans, stem + _SPANS_SUFFIX) if wanted.spans else spans)
 
 
 def _steps_of(table: pa.Table) -> set[Step]:
@@ -255,9 +232,9 @@ def collectives_of_step(pieces: Sequence[StepTables | StepFiles]) -> pa.Table:
     return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 
 
-def spans_of_pieces(pieces: Sequence[SpanTable | SpanFile]) -> pa.Table:
+def spans_of_pieces(pieces: Sequence[pa.Table | str]) -> pa.Table:
     """Return OPERATOR_SPANS of all pieces, in their order."""
-    return joined([piece.load() for piece in pieces], OPERATOR_SPANS)
+    return joined([_read_spans(one) if isinstance(one, str) else one for one in pieces], OPERATOR_SPANS)
 
 
 def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RankTables]:
@@ -293,7 +270,12 @@ def _alone(tables: StepTables) -> StepTables:
     return StepTables(*(pa.concat_tables([kind.empty_table(), one]).combine_chunks() for kind, one in kept))
 
 
-def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:
-    with file_sink(stem + _SPANS_SUFFIX) as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
-        writer.write_table(spans.spans)
-    return SpanFile(stem)
+def _filed_spans(spans: pa.Table, path: str) -> str:
+    with file_sink(path) as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
+        writer.write_table(spans)
+    return path
+
+
+def _read_spans(path: str) -> pa.Table:
+    with pa.OSFile(path) as file:
+        return pa.ipc.open_file(file).read_all()

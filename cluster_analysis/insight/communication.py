@@ -11,16 +11,14 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
-from msgspec.structs import replace
 
-from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_pieces
+from cluster_analysis.engine.tasks import spans_of_pieces
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key
 from cluster_analysis.insight.totals import distributions_of, total_texts
@@ -39,37 +37,27 @@ _N_TOTALS = 1000
 class CommunicationInput(Struct, frozen=True):
     """All that the file is made of. `members` gives each group's global ranks, `files` each rank's file."""
 
-    spans: Sequence[SpanTable | SpanFile]
     totals: pa.Table
     packets: pa.Table
     members: Mapping[str, tuple[Rank, ...]]
     files: Mapping[int, str]
 
 
-def write_communication_file(
-    spans: Sequence[SpanTable | SpanFile], given: CommunicationInput, path: str
-) -> None:
-    """Write cluster_communication.json to `path`, of `given` with these spans: a task for a worker.
+def write_communication_file(spans: Sequence[pa.Table | str], given: CommunicationInput, path: str) -> None:
+    """Write cluster_communication.json to `path`, sorted by group, step, operator and rank.
 
-    A worker imports the module that holds its task, and so nothing of Insight's other files.
-    """
-    with open(path, "wb", _BUFFER_BYTES) as stream:
-        write_communication(replace(given, spans=spans), stream)
-
-
-def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:
-    """Write cluster_communication.json, sorted by group, step, operator and rank.
+    It is a task for a worker, which imports the module that holds it, and nothing of Insight's other files.
 
     Raises:
         InputError: a file that was read before is gone or has become shorter.
     """
-    with OpenFiles(given.files) as files:
-        stream.writelines(_texts(given, files))
+    with open(path, "wb", _BUFFER_BYTES) as stream, OpenFiles(given.files) as files:
+        stream.writelines(_texts(_spans(spans, given), given, files))
 
 
-def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
+def _texts(spans: pa.Table, given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
     sets = RankSets(given.members)
-    operators = _Operators(_spans(given), sets)
+    operators = _Operators(spans, sets)
     totals = Blocks(given.totals, sets)
     entries = _TotalEntries(totals.table, given.packets)
 
@@ -82,9 +70,9 @@ def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
     return sets.nested((place, members(*place)) for place in places)
 
 
-def _spans(given: CommunicationInput) -> pa.Table:
+def _spans(pieces: Sequence[pa.Table | str], given: CommunicationInput) -> pa.Table:
     """Return OPERATOR_SPANS of the ranks whose files are given."""
-    spans = spans_of_pieces(given.spans)
+    spans = spans_of_pieces(pieces)
     has_file = pc.is_in(spans["rank"], value_set=pa.array(list(given.files), pa.int32()))
     # A copy of millions of rows is made only where something is to be left out.
     return spans if pc.all(has_file).as_py() else spans.filter(has_file)

@@ -205,7 +205,6 @@ def _communication_input(
     # Only ranks whose operators were read: a file that was found bad is named there, and missing here.
     readable = set(examined.read.totals["rank"].unique().to_pylist())
     return communication.CommunicationInput(
-        spans=(),
         totals=examined.read.totals,
         packets=examined.read.packets,
         members=members,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +21,13 @@ _N_ROWS = 20_000
 
 
 def write_matrix_file(tables: Sequence[pa.Table], members: Mapping[str, tuple[Rank, ...]], path: str) -> None:
-    """Write cluster_communication_matrix.json to `path`, of MATRIX of each step: a task for a worker."""
-    with open(path, "wb", 1024 * 1024) as stream:
-        write_matrix(of_all_steps(tables), members, stream)
+    """Write cluster_communication_matrix.json to `path`, of MATRIX of each step: a task for a worker.
 
-
-def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
-    """Write cluster_communication_matrix.json, sorted by group, step, operation and link."""
+    It is sorted by group, step, operation and link.
+    """
     sets = RankSets(members)
-    stream.writelines(sets.nested(_links(Blocks(matrix, sets, by="place"))))
+    with open(path, "wb", 1024 * 1024) as stream:
+        stream.writelines(sets.nested(_links(Blocks(of_all_steps(tables), sets, by="place"))))
 
 
 def _links(blocks: Blocks) -> Iterator[tuple[tuple[int, int], Iterator[bytes]]]:

@@ -42,9 +42,8 @@ def tables_of(form: str) -> tuple[Tables, Topology]:
         for name in ("steps", "collectives", "links", "operators", "packets")
     }
     uses = group_use(tables["collectives"], tables["links"])
-    where, _ = build_topology(
-        capture, {rank: own for one in ranks for rank, own in one.metadata.items()}, uses
-    )
+    metadata = {rank: own for one in ranks for rank, own in one.metadata.items()}
+    where, _ = build_topology(capture, metadata, uses)
     tables["links"], _ = map_links(tables["links"], where)
     return tables, where
 

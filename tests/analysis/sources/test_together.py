@@ -76,13 +76,13 @@ def said(batches: Sequence[Sequence[RankSource]], *steps: int) -> tuple[Any, ...
     problems = [problem for one in summaries for problem in one.problems]
     notes = {note for one in summaries for note in one.notes}
     steps = sorted({step for bulk in bulks for step in bulk.by_step})
-    parts = {step: [bulk.piece(step) for bulk in bulks] for step in steps}
+    parts = {step: [bulk.by_step[step] for bulk in bulks if step in bulk.by_step] for step in steps}
     large = {
         (step, name): [row for part in own for row in getattr(part, name).to_pylist()]
         for step, own in parts.items()
         for name in ("collectives", "links")
     }
-    spans = [row for bulk in bulks for row in bulk.spans.load().to_pylist()]
+    spans = [row for bulk in bulks for row in bulk.spans.to_pylist()]
     return small, figures, metadata, problems, notes, large, spans
 
 
@@ -98,8 +98,8 @@ def files_of(source: RankSource, role: str) -> Path:
 @of_both_forms
 def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> None:
     sources = discover(job).sources
-    read = read_ranks(sources, with_spans=True)
-    assert read.ranks == tuple(one.rank for one in sources)
+    read = read_ranks(sources, None, with_spans=True)
+    assert tuple(read.metadata) == tuple(one.rank for one in sources)
     assert said([sources]) == each_alone(sources)
 
 
@@ -108,7 +108,7 @@ def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> N
 def test_chosen_steps_are_read_together_too(job: Path, steps: tuple[int, ...]) -> None:
     sources = discover(job).sources
     read = read_ranks(sources, frozenset(map(Step, steps)), with_spans=True)
-    assert {step for table in read.steps for step in table["step"].to_pylist()} <= set(steps)
+    assert set(read.steps["step"].to_pylist()) <= set(steps)
     assert said([sources], *steps) == each_alone(sources, *steps)
 
 
@@ -154,12 +154,12 @@ def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path,
         replace(one, files={name: path for name, path in one.files.items() if name != role})
         for one in sources
     ]
-    assert read_ranks(others, with_spans=True).ranks, "what all lack, no batch minds"
+    assert read_ranks(others, None, with_spans=True).metadata, "what all lack, no batch minds"
     assert said([others]) == each_alone(others)
     some = [sources[0], *others[1:]]
     if role != "metadata":
         with pytest.raises(NotTogetherError):
-            read_ranks(some, with_spans=True)
+            read_ranks(some, None, with_spans=True)
     assert said([some]) == each_alone(some)
 
 
