@@ -100,16 +100,6 @@ class Place:
     host: HostId | None
     device: int | None
 
-    def text(self, address: str = "") -> str:
-        """Return a rank's place in the one form of all reports: `rank 13 = host 2 / device 5`.
-
-        With the host's `address` it is `rank 13 = node002 / device 5`.
-        """
-        host = address or (f"host {self.host}" if self.host is not None else "")
-        device = f"device {self.device}" if self.device is not None else ""
-        where = " / ".join(part for part in (host, device) if part)
-        return f"rank {self.rank} = {where}" if where else f"rank {self.rank}"
-
 
 @dataclass(frozen=True)
 class Finding:

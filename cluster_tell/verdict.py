@@ -8,8 +8,9 @@ from pathlib import Path
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import verdicts
 from cluster_analysis.sentences.costs import cost_between
+from cluster_analysis.sentences.subjects import place_phrase
 from cluster_run.errors import read_as
-from cluster_run.findings import ALARMS, Finding, Place
+from cluster_run.findings import ALARMS, Finding
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA, Language
 from cluster_words import findings, problems
@@ -148,7 +149,7 @@ def read_verdict(path: Path) -> Verdict:
 
 
 def _finding(finding: Finding) -> FindingLine:
-    said, places = findings.summary(finding), finding.named_places
+    said, places = findings.summary(finding), tuple(map(place_phrase, finding.named_places))
     return FindingLine(
         id=finding.id,
         kind=finding.kind,
@@ -156,22 +157,14 @@ def _finding(finding: Finding) -> FindingLine:
         summary=said.en,
         cost_ms_per_step=finding.cost_ms_per_step,
         cost_share=finding.cost_share,
-        places=tuple(place.text() for place in places),
+        places=tuple(place.en for place in places),
         summary_zh=said.zh,
-        places_zh=tuple(map(_chinese_place, places)),
+        places_zh=tuple(place.zh for place in places),
         cost_low_ms=finding.cost_low_ms,
         cost_high_ms=finding.cost_high_ms,
         costs_at_least=any(one.kind == "cost_at_least" for one in finding.facts),
         costs_at_most=any(one.kind == "cost_is_bound" for one in finding.facts),
     )
-
-
-def _chinese_place(place: Place) -> str:
-    """Return where a rank is, as every report tells it: `卡 13 = 主机 2 / 设备 5`."""
-    parts = [say("host", "zh", host=place.host)] if place.host is not None else []
-    parts += [say("device", "zh", device=place.device)] if place.device is not None else []
-    rank = say("rank", "zh", rank=place.rank)
-    return f"{rank} = {' / '.join(parts)}" if parts else rank
 
 
 def _problem(problem: Problem, language: Language) -> str:

@@ -11,6 +11,7 @@ import shlex
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.subjects import locator
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import HostId
 
@@ -54,7 +55,7 @@ def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:
 
 def place_text(place: Place, result: AnalysisResult) -> str:
     """Return `rank 13 = host 2 / device 5`, with the host's address where it may be shown."""
-    return place.text(result.addresses.get(place.host, "") if place.host is not None else "")
+    return locator(result)(place).en
 
 
 def _rank(place: Place, finding: Finding) -> str:

@@ -131,21 +131,19 @@ def whom(finding: Finding) -> Phrase:
 
 
 def locator(result: AnalysisResult) -> Callable[[Place], Phrase]:
-    """Return a function that tells a place: `rank 13 = host 2 / device 5`."""
+    """Return a function that tells a place, with its host's address where that may be shown."""
+    return lambda place: place_phrase(place, result.addresses.get(place.host or HostId(""), ""))
 
-    def locate(place: Place) -> Phrase:
-        rank = say("rank", rank=place.rank)
-        parts = []
-        if place.host is not None:
-            address = result.addresses.get(place.host)
-            parts.append(Phrase(address, address) if address else say("map.host", host=place.host))
-        if place.device is not None:
-            parts.append(say("device", device=place.device))
-        if not parts:
-            return rank
-        return say("locator", rank=rank, place=joined(parts, (" / ", " / ")))
 
-    return locate
+def place_phrase(place: Place, address: str = "") -> Phrase:
+    """Return `rank 13 = host 2 / device 5`, with an `address` `rank 13 = node002 / device 5`."""
+    rank = say("rank", rank=place.rank)
+    parts = []
+    if place.host is not None:
+        parts.append(Phrase(address, address) if address else say("map.host", host=place.host))
+    if place.device is not None:
+        parts.append(say("device", device=place.device))
+    return say("locator", rank=rank, place=joined(parts, (" / ", " / "))) if parts else rank
 
 
 def _hosts(hosts: Sequence[HostId], result: AnalysisResult) -> Phrase:

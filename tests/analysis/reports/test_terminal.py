@@ -14,6 +14,7 @@ from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import verdicts
+from cluster_analysis.sentences.subjects import place_phrase
 from cluster_run.facts import fact
 from cluster_run.findings import Link, Place
 from cluster_run.ids import HostId, Rank
@@ -246,9 +247,9 @@ def test_every_report_tells_a_place_in_the_same_words(tmp_path):
 
 
 def test_a_place_that_is_not_known_is_not_made_up():
-    assert Place(3, None, None).text() == "rank 3"
-    assert Place(3, None, 2).text() == "rank 3 = device 2"
-    assert Place(3, "7", None).text() == "rank 3 = host 7"
+    assert place_phrase(Place(3, None, None)).en == "rank 3"
+    assert place_phrase(Place(3, None, 2)).en == "rank 3 = device 2"
+    assert place_phrase(Place(3, "7", None)).en == "rank 3 = host 7"
 
 
 def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():
