@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from cluster_run.facts import Fact
 from cluster_run.findings import FindingsDocument
-from cluster_run.kinds import NOTES, NoteFact
+from cluster_run.kinds import NOTES, Action, NoteFact
 from cluster_words.phrase import Phrase, of_fact
 from cluster_words.texts import Template, texts
 
 _SAID = texts("notes")
+#: What could not be judged, in the order in which reports tell it; what was chosen stands at their begin.
+TOLD: Sequence[Action] = ("mend", "bear", "know")
 SENTENCES: Mapping[NoteFact, Template] = _SAID["notes"]
 #: Shorter texts of notes that leave a question open.
 WHY_OPEN: Mapping[NoteFact, Template] = _SAID["open"]
@@ -27,27 +28,17 @@ def note(fact: Fact) -> Phrase:
     return of_fact(SENTENCES, fact)
 
 
-@dataclass(frozen=True)
-class Reasons:
-    """Notes by the reader's action: put it right, live with it, know it, or choose otherwise."""
-
-    to_mend: tuple[Fact, ...]
-    bounds: tuple[Fact, ...]
-    to_know: tuple[Fact, ...]
-    to_choose: tuple[Fact, ...]
-
-
-def reasons(document: FindingsDocument) -> Reasons:
-    """Group the notes of a document: first what is to be put right first, the others as given.
+def reasons(document: FindingsDocument) -> dict[Action, list[Fact]]:
+    """Group the notes of a document by their reader's action; what is to be mended first stands first.
 
     A job of one rank does not communicate, and has no peers: no other capture of it would.
     """
     n_ranks = document.run.expected_ranks
     alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
     notes = [one for one in document.notes if n_ranks > 1 or one.kind != "few_peers"]
-    return Reasons(
-        tuple(one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind),
-        tuple(one for one in notes if one.kind in alone.union(NOTES["bear"])),
-        tuple(one for one in notes if one.kind in NOTES["know"]),
-        tuple(one for one in notes if one.kind in NOTES["choose"]),
-    )
+    return {
+        "mend": [one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind],
+        "bear": [one for one in notes if one.kind in alone.union(NOTES["bear"])],
+        "know": [one for one in notes if one.kind in NOTES["know"]],
+        "choose": [one for one in notes if one.kind in NOTES["choose"]],
+    }

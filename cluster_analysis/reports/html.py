@@ -41,7 +41,7 @@ from cluster_run.layout import REPORT_NAME
 from cluster_words.checks import next_check, page_of
 from cluster_words.findings import chain, summary
 from cluster_words.headings import counted, say
-from cluster_words.notes import note, reasons
+from cluster_words.notes import TOLD, note, reasons
 from cluster_words.pages import templates
 from cluster_words.problems import advice, reason
 
@@ -90,6 +90,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "absent": sections.absent,
         "is_full": is_nearly_full(result),
         "reasons": reasons(result.document),
+        "told": TOLD,
         "document": result.document,
         "baseline": baseline,
         "since": changes.since(baseline) if baseline else (),

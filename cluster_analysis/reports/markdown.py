@@ -18,7 +18,7 @@ from cluster_words import terms
 from cluster_words.checks import next_check
 from cluster_words.findings import chain, summary
 from cluster_words.headings import say, term
-from cluster_words.notes import note, reasons
+from cluster_words.notes import TOLD, note, reasons
 from cluster_words.phrase import Phrase
 
 #: Places of one finding that are listed; more say nothing to a reader.
@@ -90,14 +90,14 @@ class _Ticket(Struct, frozen=True):
     def chosen(self) -> list[str]:
         """Return the note on other jobs or windows that were not analysed."""
         document = self.result.document
-        return [line for one in reasons(document).to_choose for line in (self.said(note(one)), "")]
+        return [line for one in reasons(document)["choose"] for line in (self.said(note(one)), "")]
 
     def notes(self) -> list[str]:
         """Return what could not be judged, grouped by what can be done about it, as on the page."""
         document, lines = self.result.document, list[str]()
         apart = reasons(document)
-        for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("toknow", apart.to_know)):
-            if notes:
+        for name in TOLD:
+            if notes := apart[name]:
                 heading = self.said(say(f"problems.{name}"))
                 lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
         return lines

@@ -23,7 +23,7 @@ from cluster_run.said.line_breaks import kept_together, line_breaks
 from cluster_words.checks import next_check
 from cluster_words.findings import summary
 from cluster_words.headings import say
-from cluster_words.notes import note, reasons
+from cluster_words.notes import TOLD, note, reasons
 from cluster_words.phrase import Phrase, joined
 from cluster_words.terms import VERDICT_SIGNS
 
@@ -95,7 +95,7 @@ def render(
     if imbalance is not None and imbalance.lost:
         console.print(_prose(imbalance.sentence().of(language)))
     console.print(_prose(phrases.run_line(document).of(language), "dim"))
-    for one in reasons(document).to_choose:
+    for one in reasons(document)["choose"]:
         console.print(_prose(subjects.plain(note(one).of(language))))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
@@ -240,8 +240,7 @@ def _print_notes(result: AnalysisResult, console: Console, language: Language) -
     """Print what could not be judged, first what can be put right, as on the page."""
     document = result.document
     apart = reasons(document)
-    classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("to_know", apart.to_know))
-    reported = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
+    reported = [say(f"note.{name}", note=note(fact)) for name in TOLD for fact in apart[name]]
     most = MAX_NOTES if document.verdict == "unknown" else 2
     for one in reported[:most]:
         console.print(_prose(subjects.plain(one.of(language)), "dim"))

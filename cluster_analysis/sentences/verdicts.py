@@ -126,7 +126,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     """
     run = document.run
     apart = reasons(document)
-    question = why_open(apart.to_mend) or _lacking(document) or why_open(apart.bounds)
+    question = why_open(apart["mend"]) or _lacking(document) or why_open(apart["bear"])
     if run.ranks < run.expected_ranks:
         few = say("too_few", n=run.ranks, expected=run.expected_ranks)
         return few if question is None else say("and_open", first=few, then=question)

@@ -81,9 +81,9 @@ def test_what_can_be_put_right_stands_apart_from_what_cannot():
     several, alone = (
         reasons(replace(document, run=replace(document.run, expected_ranks=n_ranks))) for n_ranks in (8, 1)
     )
-    assert [one.kind for one in several.to_mend] == ["no_operators", "few_steps"]
-    assert [one.kind for one in several.bounds] == ["unpaired_messages"]
-    assert [one.kind for one in alone.bounds] == ["unpaired_messages", "no_operators"]
+    assert [one.kind for one in several["mend"]] == ["no_operators", "few_steps"]
+    assert [one.kind for one in several["bear"]] == ["unpaired_messages"]
+    assert [one.kind for one in alone["bear"]] == ["unpaired_messages", "no_operators"]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -102,7 +102,7 @@ def test_what_is_only_to_be_fetched_is_told_before_what_another_capture_or_nothi
         "for the network"
     )
     apart = reasons(document)
-    assert [one.kind for one in apart.to_mend] == ["waits_for_absent", "costly_unexplained"]
+    assert [one.kind for one in apart["mend"]] == ["waits_for_absent", "costly_unexplained"]
 
 
 @pytest.mark.parametrize("render", [lambda one: terminal.render(one, 80, colour=False), markdown.render])
