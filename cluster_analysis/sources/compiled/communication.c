@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-#include "operator_names.h"
 #include "operator_reader.h"
 
 /* µs; more do not fit ns of 64 bits. */
 #define MAX_START_US UINT64_C(9100000000000000)
 #define NS_DIGITS 3
+#define MAX_INDEX_DIGITS 9
 
 /* Names of members with their closing quote, in the order in which profilers write them. */
 static const struct text TIMES[] = {
@@ -17,6 +17,40 @@ static const struct text TIMES[] = {
 enum { START_NAME, ELAPSE_NAME, IDLE_NAME = 5, IDEL_NAME, N_TIME_NAMES = 9 };
 static const struct text PARTS[] = {NAME("Communication Time Info"), NAME("Communication Bandwidth Info")};
 enum { TIME_PART, BANDWIDTH_PART, N_PARTS };
+
+/* The running number in the name of an operator, 7 of `hcom_allReduce__586_7_1`: behind the last `__` only numbers joined by
+ * `_`, and the second of at most 9 digits; -1 for any other name. */
+static int32_t operator_index(struct text name) {
+    const char *end = name.at + name.length, *at = end;
+    int32_t index = 0;
+    int part, n_digits;
+    while (at - name.at >= 2 && !(at[-1] == '_' && at[-2] == '_'))
+        at--;
+    if (at - name.at < 2)
+        return -1;
+    for (part = 0; part == 0 || at < end; part++) {
+        if (part && *at++ != '_')
+            return -1;
+        for (n_digits = 0; at < end && json_is_digit(*at); at++, n_digits++)
+            if (part == 1 && n_digits < MAX_INDEX_DIGITS)
+                index = index * 10 + (*at - '0');
+        if (!n_digits || (part == 1 && n_digits > MAX_INDEX_DIGITS))
+            return -1;
+    }
+    return part > 1 ? index : -1;
+}
+
+/* What stands before the first `__`: the operation is told by it. */
+static struct text operator_stem(struct text name) {
+    size_t at;
+    for (at = 0; at + 1 < name.length; at++) {
+        if (name.at[at] == '_' && name.at[at + 1] == '_') {
+            name.length = at;
+            break;
+        }
+    }
+    return name;
+}
 
 static const char *start_ns(const char *at, const char *end, int64_t *value) {
     struct number number;
