@@ -166,7 +166,7 @@ class Streams:
         elif self._spec.p2p == "batch":
             self._record_batch(None, action, end)
         else:
-            self._record_blocking(here, kinds.RECEIVE, start, end, times)
+            self._record(here, kinds.RECEIVE, start, end, times)
 
     def finish_sends(self) -> None:
         """End the blocking sends of all stages."""
@@ -180,22 +180,20 @@ class Streams:
             self._record_batch(action, None, None)
 
     def _record_send(self, here: Ints, start: Floats, end: Floats, times: Floats, wires: Wires) -> None:
-        none = np.zeros(len(here))
-        group = self._p2p_group(here)
-        first = self.recorder.add_ops(
-            rank=here, step=self._step, kind=kinds.SEND, group=group, start=start, end=end, transfer=times,
-            compute=none, free=none, is_side=True,
-        )  # fmt: skip
-        rows = first + np.arange(len(here))
+        rows = self._record(here, kinds.SEND, start, end, times, is_side=True)
         self._add_p2p_links(rows, wires, times, np.ones(len(here), dtype=bool))
 
-    def _record_blocking(self, here: Ints, kind: int, start: Floats, end: Floats, transfer: Floats) -> Ints:
-        compute, free = self._taken(here, False)
+    def _record(
+        self, here: Ints, kind: int, start: Floats, end: Floats, transfer: Floats, *, is_side: bool = False
+    ) -> Ints:
+        """Record a message on each rank; one on the rank's own stream moves its clock."""
+        compute, free = self._taken(here, is_side)
         first = self.recorder.add_ops(
             rank=here, step=self._step, kind=kind, group=self._p2p_group(here), start=start, end=end,
-            transfer=transfer, compute=compute, free=free, is_side=False,
+            transfer=transfer, compute=compute, free=free, is_side=is_side,
         )  # fmt: skip
-        self.clock[here] = end
+        if not is_side:
+            self.clock[here] = end
         rows: Ints = first + np.arange(len(here), dtype=np.int64)
         return rows
 
@@ -214,7 +212,7 @@ class Streams:
             end = np.maximum(end, received)
         for _, times, _ in parts:
             transfer = np.maximum(transfer, times)
-        rows = self._record_blocking(here, kinds.BATCH_SEND_RECV, start, end, transfer)
+        rows = self._record(here, kinds.BATCH_SEND_RECV, start, end, transfer)
         for _, times, wires in parts:
             self._add_p2p_links(rows, wires, times, wires.src_rank[:, 0] == here)
 
