@@ -25,6 +25,7 @@ from cluster_collect.transfer import rounds
 from cluster_collect.transfer.ways import intake
 from cluster_fleet.judging import judge, probes
 from cluster_hook import job
+from cluster_hook.spool.drain import DrainOptions
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
 from cluster_tell import outcome, teller, webhook
 from tests.test_docs_decisions import WORDS, percent
@@ -35,6 +36,7 @@ LIMITS, COLLECTING = Thresholds(), CollectOptions()
 SMALL, IN_MEMORY = (f"{size >> 20} MiB" for size in (choose.SMALL_RUN_BYTES, MEMORY_LIMIT_BYTES))
 ALLOWED_FAILURES = int(reach.SCHEDULER["distributed.scheduler.allowed-failures"])
 IN_THE_LAST = ("a week", "week", "一周") if probes.COUNTS_S == 7 * 86400 else 3 * (str(probes.COUNTS_S),)
+KEPT = ("a day", "一天") if teller._KEPT_S == 86400 else 2 * (str(teller._KEPT_S),)
 #: But for those that tell what was measured.
 PAGES = [
     *(ROOT / name for name in ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
@@ -91,6 +93,9 @@ TOLD = {
         page: [f"each time what adds most, {WORDS[judging.N_IN_TURN]} at most"]
         for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
     },
+    "docs/hooks.md": [f"The drain tries {WORDS[DrainOptions.n_attempts]} times", f"try for {KEPT[0]}"],
+    "docs/hooks-reference.md": [f"tries it again, for {KEPT[0]}"],
+    "docs/zh/hooks.md": [f"保留{KEPT[1]}"],
     "docs/live.md": [f"stays within {percent(watch.MOST_SHARE)} of the time"],
     "docs/fleet.md": [
         f"from {percent(judge.EFFECTS['compute'].middle)} on",
