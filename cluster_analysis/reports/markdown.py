@@ -98,7 +98,7 @@ class _Ticket(Struct, frozen=True):
         apart = reasons(document)
         for name in TOLD:
             if notes := apart[name]:
-                heading = self.said(say(f"problems.{name}"))
+                heading = self.said(say(f"notes.{name}"))
                 lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
         return lines
 

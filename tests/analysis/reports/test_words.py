@@ -22,6 +22,7 @@ from cluster_run.problem import Problem
 from cluster_words.amounts import format_ms
 from cluster_words.checks import next_check
 from cluster_words.headings import HEADINGS, words_of_page
+from cluster_words.notes import TOLD
 from cluster_words.phrase import Phrase, fill
 from cluster_words.terms import KINDS
 from tests.analysis.copies import replace
@@ -36,6 +37,7 @@ COMPOSED = {
     "cause": get_args(Cause),
     "pattern": get_args(Pattern),
     "confidence": get_args(Confidence),
+    "notes": TOLD,
     "subject": (*get_args(FaultKind), *get_args(WorkloadKind), "slow_port", "scattered_pauses"),
 }
 PREFIXES = (
