@@ -15,10 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from cluster_hook.isolation import Identity, child_environment
+from cluster_run.command_line import signals_after
 
 #: How many of the last lines a command wrote to stderr are kept, to say why it failed.
 _N_KEPT_LINES = 30
@@ -88,35 +90,45 @@ def run_command(
     """
     said = _Said(deque(maxlen=_N_KEPT_LINES), log)
     captured: list[str] = []
-    try:
-        process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
-            argv,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if capture else None,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=child_environment(environment, identity),
-            cwd="/" if identity else None,
-            start_new_session=True,
-            pass_fds=() if held is None else (held,),
-            user=identity.uid if identity else None,
-            group=identity.gid if identity else None,
-            extra_groups=identity.groups if identity else None,
-        )
-    except OSError as error:
-        return CommandEnd(name, NOT_STARTED, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
-    try:
+    with ExitStack() as stack:
+        try:
+            process = started(
+                stack,
+                argv,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if capture else None,
+                stderr=subprocess.PIPE,
+                errors="replace",
+                env=child_environment(environment, identity),
+                cwd="/" if identity else None,
+                pass_fds=() if held is None else (held,),
+                user=identity.uid if identity else None,
+                group=identity.gid if identity else None,
+                extra_groups=identity.groups if identity else None,
+            )
+        except OSError as error:
+            return CommandEnd(name, NOT_STARTED, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
         threads = _attend(process, stdin, captured, lambda line: said.keep(rewritten(line)))
         code = _wait(process, deadline_s, stop)
-    finally:
-        end_group(process)
     for thread in threads:
         thread.join(_GRACE_S)
     for stream in (process.stderr, process.stdout):
         if stream is not None:
             stream.close()
     return CommandEnd(name, code, "".join(captured), tuple(said.tail), deadline_s)
+
+
+def started(stack: ExitStack, argv: Sequence[str], **how: Any) -> subprocess.Popen[str]:
+    """Start a process in a session of its own; it is ended, with all that it started there, by `stack`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with signals_after():
+        process: subprocess.Popen[str]
+        process = subprocess.Popen(argv, text=True, start_new_session=True, **how)  # noqa: S603  never a shell's
+        stack.callback(_end_group, process)
+    return process
 
 
 def _attend(
@@ -143,8 +155,7 @@ def _wait(process: subprocess.Popen[str], deadline_s: float, stop: threading.Eve
     return None
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process that was started in its own session, and everything it started there."""
+def _end_group(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeAlias
 
 from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, refused_by_system
 from cluster_run.said.chinese import LANGUAGES, Language, help_texts, in_chinese, translated
-from cluster_run.said.line_breaks import line_breaks
+from cluster_run.said.line_breaks import Wide
 from cluster_run.version import VERSION
 
 #: Takes subcommands.
@@ -169,24 +170,7 @@ class Parser(argparse.ArgumentParser):
         return text.replace("usage: ", "用法：", 1) if self.is_chinese else text
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        return _Wide(prog=self.prog) if self.is_chinese else super()._get_formatter()
-
-
-class _Wide(argparse.RawDescriptionHelpFormatter):
-    """Breaks lines of Chinese, which has no blanks and is twice as wide."""
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        return list(_wrapped(" ".join(text.split()), width))
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = (_wrapped(line, width) if line[:1].strip() else iter((line,)) for line in text.split("\n"))
-        return "\n".join(indent + line for broken in lines for line in broken)
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    starts = [0, *line_breaks(text, width)]
-    for start, end in zip(starts, [*starts[1:], None], strict=True):
-        yield text[start:end].strip()
+        return Wide(prog=self.prog) if self.is_chinese else super()._get_formatter()
 
 
 def _asked_for(given: Sequence[str]) -> str | None:
@@ -273,6 +257,32 @@ def release_signals() -> None:
 
 
 @contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[dict[signal.Signals, Any]]:
+    """Have `handler` take the signals; give what took them before, and takes them again after the block."""
+    is_main = threading.current_thread() is threading.main_thread()  # it alone may say what signals do
+    before = {number: signal.getsignal(number) for number in SIGNALS if is_main and not is_ignored(number)}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield before
+    finally:
+        for number, taken_before in before.items():
+            signal.signal(number, taken_before)
+
+
+@contextmanager
+def signals_after() -> Iterator[None]:
+    """Take signals after the block: a process that is started in it is known by then, and can be ended."""
+    came: list[int] = []
+    try:
+        with _handled(lambda number, _: came.append(number)):
+            yield
+    finally:
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def interruptible(what_is_left: str = "") -> Iterator[None]:
     """Have signals end what is within, so that what was begun is cleaned up.
 
@@ -297,24 +307,18 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
         else:
             hook_before(unraisable)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what signals do
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS if not is_ignored(number)}
-    hook_before, sys.unraisablehook = sys.unraisablehook, ignored
-    for number in before:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    except _Signalled:
-        text = f"interrupted by {came[-1].name}"
-        raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text) from None
-    finally:
-        sys.unraisablehook = hook_before
-        if signal.SIGALRM in before:  # one that comes after this would kill the process
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    hook_before = sys.unraisablehook
+    with _handled(interrupt) as before:
+        sys.unraisablehook = ignored if before else hook_before
+        try:
+            yield
+        except _Signalled:
+            text = f"interrupted by {came[-1].name}"
+            raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text) from None
+        finally:
+            sys.unraisablehook = hook_before
+            if signal.SIGALRM in before:  # one that comes after this would kill the process
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def exit_code_of(program: str, work: Callable[[], int], left: str = "", wanted: str | None = None) -> int:

@@ -7,9 +7,11 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 
 from cluster_act.values import RefusedError, UncertainError
+from cluster_run.command_line import signals_after
 from cluster_run.errors import UsageError, spoken
 
 DEADLINE_S = 60.0
@@ -63,17 +65,21 @@ def run(
 def _ended(argv: Sequence[str], stdin: str, environment: Mapping[str, str]) -> tuple[int, str, str]:
     """Return the exit code, stdout and stderr; if it is cut off, no process that it started changes more."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(  # noqa: S603 - the site's own commands, never a shell's
-        argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace",
-        env=environment, start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            answer, errors = process.communicate(stdin, DEADLINE_S)
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
+    with ExitStack() as stack:
+        with signals_after():
+            process = stack.enter_context(subprocess.Popen(  # noqa: S603 - the site's own commands, never a shell's
+                argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace",
+                env=environment, start_new_session=True,
+            ))  # fmt: skip
+            stack.push(partial(_end_if_cut_off, process.pid))
+        answer, errors = process.communicate(stdin, DEADLINE_S)
     return process.returncode, answer, errors
+
+
+def _end_if_cut_off(group: int, kind: type[BaseException] | None, *_: object) -> None:
+    if kind is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def asked_about_node(argv: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cluster_analysis.engine.clusters.reach import SCHEDULER
 from cluster_hook.isolation import child_environment, our_command
-from cluster_hook.processes import end_group
+from cluster_hook.processes import started
 from cluster_run.errors import ClusterError
 from cluster_run.files import json_of
 
@@ -159,16 +159,8 @@ def _start(stack: ExitStack, directory: Path, command: Sequence[str]) -> subproc
     log = stack.enter_context((directory / "log").open("a"))
     environment: Mapping[str, str] = {**_SETTINGS, **child_environment()}
     try:
-        process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            start_new_session=True,
+        return started(
+            stack, command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
         )
     except OSError as error:
         raise AllocationError(f"{command[0]} cannot be started: {error.strerror}") from error
-    stack.callback(end_group, process)
-    return process

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+from collections.abc import Iterator
 
 _SPACE = "\N{NO-BREAK SPACE}"
 #: A number, a blank, and its unit or the word of Chinese that counts: a line may not end between them.
@@ -47,3 +49,20 @@ def line_breaks(text: str, width: int) -> list[int]:
 
 def _cells(letter: str) -> int:
     return 2 if "\u2e80" <= letter <= "\uffef" else 1
+
+
+class Wide(argparse.RawDescriptionHelpFormatter):
+    """Breaks lines of Chinese, which has no blanks and is twice as wide."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return list(_wrapped(" ".join(text.split()), width))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = (_wrapped(line, width) if line[:1].strip() else iter((line,)) for line in text.split("\n"))
+        return "\n".join(indent + line for broken in lines for line in broken)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    starts = [0, *line_breaks(text, width)]
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        yield text[start:end].strip()

@@ -97,3 +97,43 @@ def test_processes_that_have_just_begun_end_with_their_command(program: str, tmp
         _, said = started.communicate(timeout=120)
     assert (started.returncode, said.count("\n")) == (130, 1), said
     assert said.startswith(f"{program}: interrupted by SIGTERM")
+
+
+#: Meets a signal when a process has been forked, and nobody knows of it yet.
+AT_ITS_START = """
+import os, signal, sys
+from cluster_run.command_line import interruptible
+def met(_frame, event, called):
+    if event == "c_return" and called.__name__ == "fork_exec":
+        os.kill(os.getpid(), signal.SIGTERM)
+with interruptible():
+    {imported}
+    sys.setprofile(met)
+    {started}
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "started"),
+    [
+        (
+            "from cluster_hook.processes import run_command",
+            "run_command(sys.argv[1:], name='', deadline_s=9)",
+        ),
+        ("from cluster_act.ways.process import run", "run(sys.argv[1:], changes=True)"),
+    ],
+    ids=["hook", "act"],
+)
+def test_a_command_that_has_just_been_started_ends_with_us(imported: str, started: str) -> None:
+    command = ["sleep", f"100.{os.getpid()}{time.monotonic_ns()}"]
+    code = AT_ITS_START.format(imported=imported, started=started)
+    whole = [sys.executable, "-c", code, *command]
+    done = subprocess.run(whole, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    assert "interrupted by SIGTERM" in done.stderr
+    assert command not in [words_of(one) for one in Path("/proc").glob("[0-9]*")]
+
+
+def words_of(process: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return (process / "cmdline").read_text(errors="replace").split("\0")[:-1]
+    return []
