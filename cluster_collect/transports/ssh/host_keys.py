@@ -105,12 +105,10 @@ class HostKeyJudge:
     def key_kinds(self) -> tuple[str, ...]:
         """Return the signature algorithms to ask for: those of the listed keys first, then all others.
 
-        Without the others a server whose key has changed in kind would just hang up. Empty when the
-        files know nothing of the server.
+        Without the others a server whose key has changed in kind would just hang up. None of SHA-1: OpenSSH
+        asks for those only where its configuration says so, too.
         """
         known = self.known(self.name)
-        if not known.trusted and not known.authorities:
-            return ()
         kinds = {key.split()[0] for key in known.trusted}
         listed = [
             kind for kind in _KEY_KINDS if kind in kinds or (kind.startswith("rsa") and "ssh-rsa" in kinds)

@@ -241,16 +241,19 @@ def test_pam_of_a_real_server_asks_for_the_password_in_a_dialogue(
     assert host.having(password="wrong").collect().failure == "login"
 
 
+@pytest.mark.parametrize(
+    ("setting", "old"), [("KexAlgorithms", "diffie-hellman-group1-sha1"), ("HostKeyAlgorithms", "ssh-rsa")]
+)
 def test_a_server_of_old_algorithms_is_told_with_what_it_offers_and_reached_once_that_is_allowed(
-    start: Start, config: Path
+    start: Start, config: Path, tmp_path: Path, setting: str, old: str
 ) -> None:
-    old = "diffie-hellman-group1-sha1"
-    host = start({"KexAlgorithms": old}).having(ssh_config=str(config))
+    key = make_key(tmp_path / "rsa", "rsa")
+    host = start({setting: old}, host_key=key).having(ssh_config=str(config))
     outcome = host.collect(replace(FULL, n_attempts=1))
     assert outcome.failure == "ssh-setup"
     assert f"found; it offers {old}" in outcome.reason
     assert "KexAlgorithms" in outcome.advice
-    config.write_text(f"Host *\n  KexAlgorithms +{old}\n")
+    config.write_text(f"Host *\n  {setting} +{old}\n")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of cryptography, of old ways
         host.collect_all()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+from asyncssh.packet import SSHPacket
 
 from cluster_collect.faults import HostError
 from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
@@ -37,6 +38,8 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 _KEEPALIVE_S, _N_KEEPALIVES = 15, 3
 #: Patience with one address of a name before the next one is tried beside it.
 _NEXT_ADDRESS_S = 1.0
+#: What stands before the names in the packet by which a server offers algorithms: its kind, and a number.
+_BEFORE_NAMES_BYTES = 1 + 16
 #: What the server said last is understood in this time.
 _LAST_WORDS_S = 0.1
 
@@ -140,7 +143,7 @@ class AsyncsshDialer:
                 )
                 connection = await in_time(asyncio.ensure_future(work), client.reached, self._options)
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
-            raise translated(error, judge, by_jump=tunnel is not None) from None
+            raise translated(client.understood(error), judge, by_jump=tunnel is not None) from None
         try:
             self._host_keys.confirm(judge, spec.host)
         except HostError:
@@ -210,11 +213,33 @@ class _Client(asyncssh.SSHClient):
 
     def __init__(self, judge: HostKeyJudge) -> None:
         self._judge = judge
+        self._connection: asyncssh.SSHClientConnection | None = None
         self.reached = asyncio.Event()
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """The network connection stands."""
+        self._connection = conn
         self.reached.set()
+
+    def understood(self, error: Exception) -> Exception:
+        """Return `error`, or why the server hung up where it has no key of a kind that it was asked for.
+
+        Of all that the two sides have to agree on, asyncssh leaves this to the server alone.
+        """
+        connection = self._connection
+        if not isinstance(error, asyncssh.ConnectionLost) or connection is None:
+            return error
+        if not connection._server_kexinit:  # it has no public way to what the server offers
+            return error
+        offer = SSHPacket(connection._server_kexinit[_BEFORE_NAMES_BYTES:])
+        _ways, offered = offer.get_namelist(), offer.get_namelist()
+        asked = connection._server_host_key_algs or ()
+        if set(asked) & set(offered):
+            return error
+        sent, received = (b",".join(kinds).decode("ascii", "replace") for kinds in (asked, offered))
+        return asyncssh.KeyExchangeFailed(
+            f"No matching host key algorithm found, sent {sent} and received {received}"
+        )
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Judge a key that is not among the trusted ones; asyncssh asks for changed keys too."""
@@ -222,10 +247,9 @@ class _Client(asyncssh.SSHClient):
 
 
 def _key_kinds(judge: HostKeyJudge, base: asyncssh.SSHClientConnectionOptions) -> dict[str, Any]:
-    kinds = judge.key_kinds()
-    if not kinds or base.config.get("HostKeyAlgorithms") is not None:
+    if base.config.get("HostKeyAlgorithms") is not None:
         return {}
-    return {"server_host_key_algs": list(kinds)}
+    return {"server_host_key_algs": list(judge.key_kinds())}
 
 
 def _spelled(key: asyncssh.SSHKey) -> str:

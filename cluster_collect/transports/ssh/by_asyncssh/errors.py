@@ -45,8 +45,8 @@ def translated(error: Exception, judge: HostKeyJudge | None = None, *, by_jump: 
     """Return our error for one of asyncssh's or the system's; `by_jump` where a jump host was to lead on."""
     if isinstance(error, HostError):
         return error
-    if judge is not None and _is_about_host_key(error, judge):
-        return judge.error(getattr(error, "reason", ""))
+    if judge is not None and isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return judge.error(error.reason)
     if isinstance(error, asyncssh.SFTPError):
         return _translated_sftp(error)
     if isinstance(error, asyncssh.DisconnectError):
@@ -67,16 +67,6 @@ def _translated_disconnect(error: asyncssh.DisconnectError) -> HostError:
     if "authentication failures" in error.reason.lower():
         return LoginError(error.reason, "name the right key with identity_file")
     return lost(error.reason)
-
-
-def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:
-    if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return True
-    if isinstance(error, asyncssh.KeyExchangeFailed) and "host key" in error.reason.lower():
-        # The server has no key of the kinds that known_hosts lists for it.
-        judge.verdict = "changed"
-        return True
-    return False
 
 
 def _translated_sftp(error: asyncssh.SFTPError) -> HostError:

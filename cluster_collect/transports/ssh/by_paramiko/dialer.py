@@ -120,9 +120,7 @@ class ParamikoDialer:
         ]
         known = judge.known(address)
         supported = tuple(security.key_types)
-        preferred = [kind for kind in judge.key_kinds() if kind in supported]
-        if preferred:
-            security.key_types = preferred
+        security.key_types = [kind for kind in judge.key_kinds() if kind in supported]
         transport.start_client(timeout=deadline_s)
         offered = transport.get_remote_server_key()
         key = f"{offered.get_name()} {offered.get_base64()}"
