@@ -128,6 +128,8 @@ _SEND = rb"""
 say "$marker"
 enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 low=
+# Options that a host has for its users: they would leave files out, or cost it time.
+unset TAR_OPTIONS GZIP ZSTD_CLEVEL ZSTD_NBTHREADS
 # No lower than that: on a host with much to do a reader of the lowest priority takes too long to begin.
 nice true >/dev/null 2>&1 && low=nice
 ending() { say "$marker"; say "status $status"; say listing; list; }

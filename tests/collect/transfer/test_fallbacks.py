@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.spec import Codec
 from tests.collect.conftest import Start
 from tests.collect.helpers import BOTH, FULL, OneHost, Recorder, file_of, make_capture, tree
 from tests.collect.paramiko_server import ParamikoServer, spec_of
@@ -158,6 +159,14 @@ def test_start_up_files_that_print_do_no_harm(start: Start, tmp_path: Path, tran
     host.collect_all(watch=watch)
     assert watch.notes[-1] == "tar+zstd"
     assert (host.run / "cluster_profiler/1/prepare.log").read_bytes().endswith(b"prepared\n")
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip", "none"])
+def test_options_that_a_host_has_for_its_users_leave_no_file_out(
+    start: Start, tmp_path: Path, compression: Codec
+) -> None:
+    options = "export TAR_OPTIONS='--exclude=*.csv --totals' GZIP=-9 ZSTD_CLEVEL=19 ZSTD_NBTHREADS=2"
+    start(login_script(tmp_path / "rc", options)).collect_all(replace(FULL, compression=compression))
 
 
 def test_a_clock_that_is_wrong_is_measured(start: Start, tmp_path: Path) -> None:
