@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterator
 
 from cluster_collect.faults import HostError
-from cluster_collect.remote.listing import MarkerFilter
+from cluster_collect.remote.host_stream import Commands
 from cluster_collect.remote.programs import RemoteProgram, asking_program
-from cluster_collect.transports.protocol import HostConnection, run
 from cluster_collect.watchdog import until
 from cluster_run.manifest import Chip, Hardware
 
@@ -129,18 +128,15 @@ _HARDWARE_DEADLINE_S = 20.0
 _MAX_HARDWARE_BYTES = 1 << 18
 
 
-async def ask_hardware(connection: HostConnection) -> Hardware | None:
+async def ask_hardware(commands: Commands) -> Hardware | None:
     """Return a host's answer on its hardware; None without an answer, whatever the reason."""
-    program = hardware_program()
-    noise = MarkerFilter(program.marker)
     printed = bytearray()
 
-    def receive(data: bytes) -> float:
-        printed.extend(noise.feed(data)[: _MAX_HARDWARE_BYTES - len(printed)])
-        return 0.0
+    def take(data: bytes) -> None:
+        printed.extend(data[: _MAX_HARDWARE_BYTES - len(printed)])
 
     try:
-        asked = run(connection, program.command, program.stdin, receive)
+        asked = commands.run(hardware_program(), take)
         end_s = time.monotonic() + _HARDWARE_DEADLINE_S
         await until(asked, lambda: end_s - time.monotonic(), "asking for its hardware")
     except HostError:

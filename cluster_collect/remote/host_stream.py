@@ -15,15 +15,65 @@ from cluster_collect.transports.protocol import CommandResult, HostConnection, R
 from cluster_collect.wording import last_line, printable
 
 
+class Commands:
+    """Runs programs on a host, one after the other.
+
+    The first runs in `shell`, the host's probe, where that still waits for one: a login shell costs more than
+    all the rest, and a server may allow no other session beside it. Each later one is a command of its own.
+    """
+
+    def __init__(self, connection: HostConnection, shell: RunningCommand | None = None) -> None:
+        self._connection = connection
+        self._shell = shell
+
+    async def run(
+        self,
+        program: RemoteProgram,
+        take: Callable[[bytes], object],
+        book: Callable[[int], float] = lambda _: 0.0,
+        *,
+        hold_input: bool = False,
+    ) -> CommandResult:
+        """Run `program` to its end and give what it says behind its marker to `take`.
+
+        `book` is that of `HostSource`, `hold_input` that of `finish`.
+
+        Raises:
+            NoShellError: the host did not run it.
+            HostError: the connection broke, or whatever `take` raises.
+        """
+        noise = MarkerFilter(program.marker)
+
+        def receive(data: bytes) -> float:
+            pause_s = book(len(data))
+            if answer := noise.feed(data):
+                take(answer)
+            return pause_s
+
+        shell, self._shell = self._shell, None
+        if shell is None:
+            result = await run(
+                self._connection, program.command, program.stdin, receive, hold_input=hold_input
+            )
+        else:
+            shell.redirect(receive)
+            result = await finish(shell, program.follow_up, hold_input=hold_input)
+        if not noise.found:
+            if shell is not None:
+                raise LostConnectionError("the shell on the host ended while it waited for its turn")
+            raise not_run(result, noise)
+        return result
+
+
 @dataclass(frozen=True)
 class HostSource:
-    """Where files come from: a connection, and how it is used.
+    """Where files come from: what runs programs there, and how the answers are taken.
 
     `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for, `brought`
     how much of it is content, which alone is progress.
     """
 
-    connection: HostConnection
+    commands: Commands
     spec: HostSpec
     codec: Codec
     max_entries: int
@@ -58,7 +108,6 @@ class Trailer:
 
 async def stream_from(
     source: HostSource,
-    shell: RunningCommand | None,
     program: RemoteProgram,
     sink: Sink,
     trailer: Trailer,
@@ -67,32 +116,19 @@ async def stream_from(
 ) -> CommandResult:
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
-    `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
     Nothing more reaches `sink` once this has ended.
     `hold_input` is that of `finish`.
 
     Raises:
         HostError: the stream broke, or did not begin.
     """
-    noise = MarkerFilter(program.marker)
     unpack = unpacking(source.codec, sink)
 
-    def receive(data: bytes) -> float:
-        pause_s = source.book(len(data))
-        answer = noise.feed(data)
-        if answer and not trailer.listing.complete:
+    def take(answer: bytes) -> None:
+        if not trailer.listing.complete:
             unpack(answer)
-        return pause_s
 
-    if shell is None:
-        result = await run(source.connection, program.command, program.stdin, receive, hold_input=hold_input)
-    else:
-        shell.redirect(receive)
-        result = await finish(shell, program.follow_up, hold_input=hold_input)
-    if not noise.found:
-        if shell is not None:
-            raise LostConnectionError("the shell on the host ended while it waited for its turn")
-        raise not_run(result, noise)
+    result = await source.commands.run(program, take, source.book, hold_input=hold_input)
     if not trailer.listing.complete and result.exit_status is None:
         raise LostConnectionError("the connection broke in the middle of the transfer")
     return result

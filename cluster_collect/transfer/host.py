@@ -195,7 +195,7 @@ class HostCollection:
             if survey.shell is not None:
                 # Behind the hosts that wait to be listed: one machine may serve them all.
                 with await self._shared.bounds.asking() as turn:
-                    self._so_far.hardware = await ask_hardware(connection)
+                    self._so_far.hardware = await ask_hardware(rounds.commands)
                     turn.answered()
         finally:
             await connection.close()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cluster_collect.entries import RemoteEntry, unchanged
 from cluster_collect.faults import HostError, NoRoomError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.remote.host_stream import HostSource
+from cluster_collect.remote.host_stream import Commands, HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import Codec, CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import OutcomeSoFar
@@ -21,7 +21,7 @@ from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.ways.walker import fetch_by_walker
 from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Pauses, TransferSlot
-from cluster_collect.transports.protocol import HostConnection, RunningCommand
+from cluster_collect.transports.protocol import HostConnection
 from cluster_collect.watchdog import Watchdog
 from cluster_reduce.form import has_columns
 from cluster_run.manifest import CollectedFile
@@ -35,7 +35,10 @@ _MORE_THAN_A_MARKER_BYTES = 256
 
 
 class Rounds:
-    """The fetching over one connection. `intake` and `so_far` get what came and what did not."""
+    """The fetching over one connection. `intake` and `so_far` get what came and what did not.
+
+    `commands` runs whatever is asked of the host once it is surveyed.
+    """
 
     def __init__(
         self,
@@ -50,13 +53,13 @@ class Rounds:
         watch: ProgressListener,
     ) -> None:
         self._connection = connection
+        self.commands = Commands(connection, survey.shell)
         self._survey = survey
         self._spec = spec
         self._options = options
         self._intake = intake
         self._so_far = so_far
         self._caps = caps
-        self._shell = survey.shell
         self._watch = watch
 
     async def fetch(self, missing: Sequence[PlacedFile], slot: TransferSlot) -> None:
@@ -87,9 +90,12 @@ class Rounds:
             placed
             for placed in files
             if not placed.comes_reduced
-            and ((file := here.get(placed.entry.path)) is None or file.reduced_from_bytes is None)
+            and (file := here.get(placed.entry.path)) is not None
+            and file.reduced_from_bytes is None
         ]
-        largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
+        if not files:
+            return []
+        largest_bytes = max(placed.entry.size_bytes for placed in files)
         watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
         source = self._source("none", watchdog)
         return await watchdog.guard(differing(source, files, here), "hashing its files")
@@ -161,7 +167,7 @@ class Rounds:
                 watchdog.alive()
 
         try:
-            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, works)
+            fetching = fetch_columns(source, pending, self._intake, self._options, works)
             after, errors, over_limits = await watchdog.guard(fetching, "waiting for its columns")
             self._so_far.over_limits |= over_limits
             return after, errors
@@ -207,7 +213,7 @@ class Rounds:
                 watchdog.progress()
 
         return HostSource(
-            connection=self._connection,
+            commands=self.commands,
             spec=self._spec,
             codec=codec,
             max_entries=self._options.max_entries_per_host,
@@ -222,13 +228,13 @@ class Rounds:
         after: dict[bytes, RemoteEntry] = {}
         for placed in pending:
             if self._intake.cut_bytes(placed):
-                now = await fetch_rest(source, placed, self._intake, self._take_shell())
+                now = await fetch_rest(source, placed, self._intake)
                 if now is not None:
                     after[placed.entry.path] = now
         whole = [placed for placed in pending if placed.entry.path not in after]
         if not whole:
             return after, b""
-        listed, errors = await fetch_by_tar(source, whole, self._intake, self._take_shell())
+        listed, errors = await fetch_by_tar(source, whole, self._intake)
         return {**listed, **after}, errors
 
     async def _by_walker(
@@ -240,11 +246,6 @@ class Rounds:
             return await fetch_by_walker(files, source, pending, self._intake), b""
         finally:
             await files.close()
-
-    def _take_shell(self) -> RunningCommand | None:
-        """Return the shell that waits for a program; it takes one only."""
-        shell, self._shell = self._shell, None
-        return shell
 
     def _changed(
         self, pending: Sequence[PlacedFile], after: dict[bytes, RemoteEntry], errors: bytes

@@ -17,10 +17,8 @@ from pathlib import Path
 
 from cluster_collect.faults import HostileDataError, NoShellError, RemoteFailureError
 from cluster_collect.remote.host_stream import HostSource
-from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram, hash_program, samples_program
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.transports.protocol import run
 from cluster_run.manifest import CollectedFile
 
 _RECORD = re.compile(rb"([0-9a-f]{64}) [ *]\./(.*)", re.DOTALL)
@@ -31,15 +29,14 @@ _SLACK_BYTES = 4096
 async def differing(
     source: HostSource, files: Sequence[PlacedFile], here: Mapping[bytes, CollectedFile]
 ) -> list[PlacedFile]:
-    """Return those of `files` whose content on the host is not the one that `here` holds.
+    """Return those of `files`, all of which `here` holds, whose content on the host is another one.
 
     Raises:
         RemoteFailureError: the host cannot hash files.
         HostError: it did not answer.
     """
-    wanted = [placed for placed in files if placed.entry.path in here]
-    hashes = await _hashes(source, [placed.entry.path for placed in wanted]) if wanted else {}
-    return [placed for placed in wanted if hashes.get(placed.entry.path) != here[placed.entry.path].sha256]
+    hashes = await _hashes(source, [placed.entry.path for placed in files])
+    return [placed for placed in files if hashes.get(placed.entry.path) != here[placed.entry.path].sha256]
 
 
 async def _hashes(source: HostSource, names: Sequence[bytes]) -> dict[bytes, str]:
@@ -63,18 +60,15 @@ async def hashes_of(source: HostSource, program: RemoteProgram, max_bytes: int) 
         HostileDataError: it sends more than `max_bytes`.
         HostError: it did not answer.
     """
-    noise = MarkerFilter(program.marker)
     answer = bytearray()
 
-    def receive(data: bytes) -> float:
-        pause_s = source.book(len(data))
-        answer.extend(noise.feed(data))
+    def take(data: bytes) -> None:
+        answer.extend(data)
         if len(answer) > max_bytes:
             raise HostileDataError("the host sends more hashes than it was asked for")
-        return pause_s
 
     with contextlib.suppress(NoShellError):  # as where it does not answer
-        await run(source.connection, program.command, program.stdin, receive)
+        await source.commands.run(program, take, source.book)
     return bytes(answer)
 
 

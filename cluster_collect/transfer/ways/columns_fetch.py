@@ -15,7 +15,6 @@ from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import Codec, CollectOptions
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream
-from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import last_line, printable
 from cluster_reduce.form import OVER_LIMITS, READY, UNFIT
 
@@ -57,7 +56,6 @@ async def fetch_columns(
     source: HostSource,
     files: Sequence[PlacedFile],
     intake: Intake,
-    shell: RunningCommand | None,
     options: CollectOptions,
     works: Callable[[], None],
 ) -> tuple[dict[bytes, RemoteEntry], bytes, Set[bytes]]:
@@ -66,7 +64,7 @@ async def fetch_columns(
     Returns what the host lists afterwards, what the reader says of files that it could not open, and those
     that came as they are because they take more time or memory than their reader has.
 
-    `shell` is that of `stream_from`; `works` that of `ArchiveStream`. What came whole stays, however the
+    `works` is that of `ArchiveStream`. What came whole stays, however the
     stream ends; what a host sent that lies is removed.
 
     Raises:
@@ -91,7 +89,7 @@ async def fetch_columns(
     with TarIntake(files, intake, takes_columns=True) as sink:
         stream = _ColumnsStream(ArchiveStream(sink, trailer, source.brought, works), source.codec)
         try:
-            result = await stream_from(as_it_comes, shell, program, stream.feed, trailer, hold_input=True)
+            result = await stream_from(as_it_comes, program, stream.feed, trailer, hold_input=True)
         except HostileDataError:
             sink.close(keep=False)
             for placed in files:

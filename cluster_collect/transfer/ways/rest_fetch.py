@@ -11,19 +11,16 @@ from cluster_collect.remote.programs import rest_program
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.transfer.ways.intake import Intake
-from cluster_collect.transports.protocol import RunningCommand
 
 #: Nothing but a part of the marker that follows may come behind the last byte.
 _MAX_PADDING_BYTES = 64
 
 
-async def fetch_rest(
-    source: HostSource, placed: PlacedFile, intake: Intake, shell: RunningCommand | None
-) -> RemoteEntry | None:
+async def fetch_rest(source: HostSource, placed: PlacedFile, intake: Intake) -> RemoteEntry | None:
     """Fetch what `intake` lacks of a file; return how the host lists it afterwards.
 
     None when it could not be resumed: what was here is removed then, and the file has to begin
-    anew. `shell` is that of `stream_from`.
+    anew.
 
     Raises:
         HostError: the stream broke; what came of it is kept.
@@ -50,7 +47,7 @@ async def fetch_rest(
             source.brought(len(content) + n_listed)
 
     try:
-        await stream_from(source, shell, program, feed, trailer)
+        await stream_from(source, program, feed, trailer)
         if not trailer.listing.complete:
             incoming.abandon()  # it has become shorter meanwhile, or a tool is missing
             return None

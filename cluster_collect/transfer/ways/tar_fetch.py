@@ -11,7 +11,6 @@ from cluster_collect.remote.programs import fetch_program
 from cluster_collect.remote.tar_stream import TarParser
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
-from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import last_line
 
 #: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.
@@ -59,11 +58,9 @@ class ArchiveStream:
 
 
 async def fetch_by_tar(
-    source: HostSource, files: Sequence[PlacedFile], intake: Intake, shell: RunningCommand | None
+    source: HostSource, files: Sequence[PlacedFile], intake: Intake
 ) -> tuple[dict[bytes, RemoteEntry], bytes]:
     """Fetch `files` into `intake`; return what the host lists afterwards, and tar's messages.
-
-    `shell` is that of `stream_from`.
 
     Raises:
         HostError: the stream broke, or is not what was asked for; files that came whole stay stored.
@@ -74,7 +71,7 @@ async def fetch_by_tar(
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     with TarIntake(files, intake) as sink:
         stream = ArchiveStream(sink, trailer, source.brought)
-        result = await stream_from(source, shell, program, stream.feed, trailer)
+        result = await stream_from(source, program, stream.feed, trailer)
     if not trailer.listing.complete:
         raise RemoteFailureError(
             f"the archive ended early (status {result.exit_status}): {last_line(result.errors)}",

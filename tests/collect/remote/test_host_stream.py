@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
+from cluster_collect.remote.host_stream import Commands, HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import RemoteProgram
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import CommandResult, HostConnection, Receive, RemoteFiles
@@ -65,7 +65,7 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
     command = EndlessCommand()
     connection: HostConnection = Connection(command)
     source = HostSource(
-        connection,
+        Commands(connection, command if has_shell else None),
         HostSpec(HostId("1"), ServerId("s"), profiler_root="/root"),
         "none",
         max_entries=1,
@@ -78,7 +78,6 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
         stream = asyncio.ensure_future(
             stream_from(
                 source,
-                command if has_shell else None,
                 PROGRAM,
                 lambda data: taken.append(bytes(data)),
                 Trailer(b"END", max_entries=1, max_padding=0, known={}),

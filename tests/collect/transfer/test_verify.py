@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster_run.ids import HostId, ServerId
 from tests.collect.conftest import Start
-from tests.collect.helpers import FULL, OneHost, Recorder, file_of, local_host, tree
+from tests.collect.helpers import BOTH, FULL, OneHost, Recorder, collected, file_of, local_host, tree
 
 VERIFIED = replace(FULL, verify=True)
 
@@ -43,6 +44,21 @@ def test_a_byte_flipped_behind_size_and_time_is_found_on_the_host_and_here(one: 
     watch = Recorder()
     one.collect_all(VERIFIED, watch)
     assert watch.stored == [file.path]
+
+
+@BOTH
+@pytest.mark.slow
+def test_a_host_that_allows_one_session_at_a_time_answers_all_that_it_is_asked(
+    start: Start, transport: str
+) -> None:
+    host = start({"MaxSessions": "1"}, transport=transport)
+    host.collect_all(VERIFIED)
+    flip(next(host.root.rglob("communication.json")))
+    host.collect_all(VERIFIED)
+    assert host.collect().hardware
+    beside = replace(host.spec, host=HostId("2"), server_id=ServerId("server-2"))
+    hosts = collected([host.spec, beside], host.run.with_name("both"), FULL).hosts
+    assert sorted(one.same_files_as != "" for one in hosts) == [False, True]
 
 
 @pytest.mark.slow
