@@ -24,7 +24,7 @@ from cluster_analysis.discovery.parts import (
 from cluster_analysis.discovery.places import Places, hosts_of, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.ranks import with_ranks
-from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
+from cluster_analysis.discovery.runs import RunDirectory, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, may_hold_captures, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sources.errors import BadFileError
@@ -76,7 +76,7 @@ def part_names(path: Path) -> tuple[str, ...]:
 class _Job(Struct, frozen=True):
     """One run directory, and the parts that it holds."""
 
-    run: Run
+    run: RunDirectory
     parts: Sequence[Part]
     problems: Sequence[Problem]
     notes: Sequence[Fact]
@@ -108,7 +108,7 @@ def _jobs(path: Path) -> list[_Job]:
     return jobs
 
 
-def _inspect(root: Path, tree: Tree) -> Run:
+def _inspect(root: Path, tree: Tree) -> RunDirectory:
     places = read_places(root)
     found: list[Found] = []
     problems = [
@@ -140,7 +140,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
         problems += why_not
     problems += _still_parsed(found)
     found, notes = with_ranks(found, problems)
-    return Run(root, tree, places, found, problems, notes)
+    return RunDirectory(root, tree, places, found, problems, notes)
 
 
 def _foreign(root: Path, tree: Tree, is_told: Callable[[str], bool]) -> list[Problem]:
@@ -288,7 +288,7 @@ def _reported(job: _Job, part: Part) -> list[Part]:
     return known if part in known else [*known, part]
 
 
-def _why_nothing(runs: Iterable[Run]) -> str:
+def _why_nothing(runs: Iterable[RunDirectory]) -> str:
     problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""

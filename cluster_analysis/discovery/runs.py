@@ -28,7 +28,7 @@ _FAMILIES = ("ascend_pt", "ascend_ms", "mindspore_r1", "prof")
 _FRAMEWORKS = ("ascend_pt", "ascend_ms")
 
 
-class Run(Struct, frozen=True):
+class RunDirectory(Struct, frozen=True):
     """Findings of the walk in one run directory; `root` holds its rank table. A plain tree is one run."""
 
     root: Path
@@ -83,7 +83,7 @@ def _root_of(directory: Path, path: Path) -> Path:
     return path.joinpath(*parts[: parts.index(layout.PROFILER_TREE_NAME)])
 
 
-def name_of(run: Run, path: Path) -> str:
+def name_of(run: RunDirectory, path: Path) -> str:
     """Return the name of a run below `path`."""
     return run.root.relative_to(path).as_posix()
 

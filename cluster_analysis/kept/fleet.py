@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_QUOTED = 2
 
 
-class Memory(Struct, frozen=True):
+class FleetMemory(Struct, frozen=True):
     """Knowledge from other runs: probabilities by rank, stories by rank and host; empty without a fleet."""
 
     p_slow: Mapping[int, float] = field(default_factory=dict)
@@ -60,10 +60,12 @@ class Memory(Struct, frozen=True):
         return (fact("fleet_names_others", units=tuple(dict.fromkeys(units))),) if units else ()
 
 
-def asked_of_fleet(options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, captured: str | None) -> Memory:
+def asked_of_fleet(
+    options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, captured: str | None
+) -> FleetMemory:
     """Ask the fleet, if there is one; a note says why it cannot be asked: no analysis is lost by that."""
     if not options.fleet:
-        return Memory()
+        return FleetMemory()
     try:
         with extra("fleet"):
             from cluster_fleet.prior import known_before  # noqa: PLC0415 - an extra, that few have
@@ -72,9 +74,9 @@ def asked_of_fleet(options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, ca
             options.fleet, options.run, ranks, steps, captured, show_addresses=options.show_addresses
         )
     except (ClusterError, OSError) as error:
-        return Memory(notes=(fact("fleet_not_asked", why=in_words(error).splitlines()[0]),))
+        return FleetMemory(notes=(fact("fleet_not_asked", why=in_words(error).splitlines()[0]),))
     notes = () if known.stories or known.hosts else (fact("fleet_knows_none"),)
-    return Memory(known.p_slow, known.stories, known.hosts, notes)
+    return FleetMemory(known.p_slow, known.stories, known.hosts, notes)
 
 
 def _fact(story: Story) -> Fact:

@@ -32,7 +32,7 @@ from cluster_run.said.chinese import Language
 SUSPECTS_SUFFIX = "-suspects"
 
 
-class Shown(Protocol):
+class Display(Protocol):
     """Display of a collection."""
 
     @property

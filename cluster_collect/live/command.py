@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from cluster_collect.live.collected import Hosts, Shown, Taken, analysed, taken
+from cluster_collect.live.collected import Display, Hosts, Taken, analysed, taken
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import Captured, Lost
 from cluster_collect.live.prepare import earlier_bytes, found, peeked
@@ -28,7 +28,7 @@ _BEFORE_S = 6.0
 
 
 def called(
-    hosts: Hosts, live: LiveOptions, run: Path, shown: Shown, *, as_json: bool
+    hosts: Hosts, live: LiveOptions, run: Path, shown: Display, *, as_json: bool
 ) -> tuple[str, ExitCode]:
     """Do what the command line asks for; return what is printed on stdout, and the exit code.
 

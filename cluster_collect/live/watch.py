@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from cluster_collect.live.collected import SUSPECTS_SUFFIX, Hosts, Shown, analysed, findings_of, taken
+from cluster_collect.live.collected import SUSPECTS_SUFFIX, Display, Hosts, analysed, findings_of, taken
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import reasons
 from cluster_collect.runner import run_interruptibly
@@ -71,7 +71,7 @@ def watch(
     hosts: Hosts,
     live: LiveOptions,
     base: Path,
-    shown: Shown,
+    shown: Display,
     say: Callable[[str], None],
     n_rounds: int | None = None,
 ) -> tuple[str, ExitCode]:
@@ -133,7 +133,7 @@ def _tell_options(live: LiveOptions) -> TellOptions:
 
 
 def _look(
-    hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None], budget: Budget
+    hosts: Hosts, live: LiveOptions, base: Path, shown: Display, say: Callable[[str], None], budget: Budget
 ) -> tuple[Key, Outcome]:
     job = live.job or base.name
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"

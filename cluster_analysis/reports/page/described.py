@@ -15,7 +15,7 @@ _MAX_TEXT = 60
 _LARGE = 1000.0
 
 
-class Shown(Struct, frozen=True):
+class DescribedTable(Struct, frozen=True):
     """One table. `columns` are keys of words and whether they hold numbers; `n_left` rows are not shown."""
 
     title: str
@@ -25,7 +25,7 @@ class Shown(Struct, frozen=True):
     file: str
 
 
-def described_sections(result: AnalysisResult) -> list[Shown]:
+def described_sections(result: AnalysisResult) -> list[DescribedTable]:
     """Return the tables with content, without rows that are all 0 or unknown."""
     found = []
     for file, names in _COLUMNS.items():
@@ -42,7 +42,9 @@ def described_sections(result: AnalysisResult) -> list[Shown]:
         heads = [(f"described.{name}", show is not _text) for name, show in columns.items()]
         cells = [[show(row[name]) for name, show in columns.items()] for row in rows[:_MAX_ROWS]]
         n_left = max(0, len(rows) - _MAX_ROWS)
-        found.append(Shown(f"described.table.{file}", heads, cells, n_left, f"tables/{file}.parquet"))
+        found.append(
+            DescribedTable(f"described.table.{file}", heads, cells, n_left, f"tables/{file}.parquet")
+        )
     return found
 
 
