@@ -8,6 +8,7 @@ fewest parts is right, as a job is no smaller than it must be; among equals the 
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,6 @@ from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, format_number_ranges
-from cluster_run.layout import PROFILER_TREE_NAME
 from cluster_run.problem import Problem
 
 #: A label for each capture, by its place in the list.
@@ -50,18 +50,24 @@ class Part(Struct, frozen=True):
     @property
     def began(self) -> tuple[int, int]:
         """Begin and end of its newest capture."""
-        newest = [max(some, key=age) for some in self.captures.values()]
-        return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
+        used = list(map(newest, self.captures.values()))
+        return max(one.stamp for one in used), max(one.ended_ns for one in used)
 
     @property
-    def order(self) -> tuple[int, tuple[int, int], int, str]:
-        """Sort key: the part with most ranks is analysed, the newest of several, with the windows like it."""
-        return len(self.captures), self.began, len(self.windows), self.name
+    def order(self) -> tuple[int, tuple[int, int], int, int, str]:
+        """Sort key: the part with most ranks is analysed, the newest of several, with the windows like it.
+
+        Of copies it is the fullest.
+        """
+        size_bytes = sum(newest(some).size_bytes for some in self.captures.values())
+        return len(self.captures), self.began, len(self.windows), size_bytes, self.name
 
 
-def age(one: Found) -> tuple[int, int, int, str]:
-    """Sort key of captures of one rank: the newest is used, of several of one time the fullest."""
-    return one.stamp, one.ended_ns, len(one.files), str(one.directory)
+def newest(captures: Sequence[Found]) -> Found:
+    """Return the capture of a rank that is used: the newest, of several of one time (copies) the fullest."""
+    if len(captures) == 1:  # nothing is asked of the disk
+        return captures[0]
+    return max(captures, key=lambda one: (one.stamp, one.ended_ns, one.size_bytes, str(one.directory)))
 
 
 def split_into_parts(found: Iterable[Found]) -> list[Part]:
@@ -90,7 +96,7 @@ def choose_part(parts: Sequence[Part], wanted: str | None) -> Part:
         InputError: no part, or more than one, is called `wanted`.
     """
     if wanted is None:
-        return max(parts, key=lambda part: part.order)
+        return parts[0] if len(parts) == 1 else max(parts, key=lambda part: part.order)
     for names in (
         [part for part in parts if part.name == wanted],
         [part for part in parts if wanted in part.aliases],
@@ -109,32 +115,29 @@ def each_rank_once(part: Part) -> tuple[dict[Rank, Found], list[Problem]]:
     """Return the newest capture of each rank; each rank that has several is a problem."""
     captures, problems = {}, []
     for rank, candidates in part.captures.items():
-        newest = max(candidates, key=age)
-        captures[rank] = newest
+        captures[rank] = used = newest(candidates)
         if len(candidates) > 1:
-            left_out = sorted(name for one in candidates if one is not newest for name in _names(one))
-            used, file = _folder(newest), public_name(newest.directory)
-            n_captures = len(candidates)
-            why = fact("several_captures_of_rank", n_captures=n_captures, used=used, others=tuple(left_out))
-            problems.append(Problem(why, file=file, rank=rank, host=newest.host, advice="remove_other_jobs"))
+            above = Path(os.path.commonpath([one.directory.parent for one in candidates]))
+            others = sorted(name for one in candidates if one is not used for name in _names(one, above))
+            why = fact(
+                "several_captures_of_rank",
+                n_captures=len(candidates), used=_folder(used, above), others=tuple(others),
+            )  # fmt: skip
+            file = public_name(used.directory)
+            problems.append(Problem(why, file=file, rank=rank, host=used.host, advice="remove_other_jobs"))
     return captures, problems
 
 
-def _folder(one: Found) -> str:
-    """Return the name of a capture's folder; folders of r1.x have one name on all hosts."""
-    above = f"{PROFILER_TREE_NAME}/{one.host}/" if _shares_folder(one) and one.host else ""
-    return above + public_name(one.directory)
+def _folder(one: Found, above: Path) -> str:
+    """Return what tells a capture's folder from the others below `above`."""
+    return (one.directory.parent.relative_to(above) / public_name(one.directory)).as_posix()
 
 
-def _names(one: Found) -> list[str]:
+def _names(one: Found, above: Path) -> list[str]:
     """Return the paths left out with a capture: its folder, or its files if others lie beside them."""
-    if not _shares_folder(one):
-        return [_folder(one)]
-    return [f"{_folder(one)}/{path.name}" for path in one.files.values()]
-
-
-def _shares_folder(one: Found) -> bool:
-    return one.kind == "mindspore_r1/text"
+    if one.kind != "mindspore_r1/text":
+        return [_folder(one, above)]
+    return [f"{_folder(one, above)}/{path.name}" for path in one.files.values()]
 
 
 def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:

@@ -33,6 +33,7 @@ LeftOutReason = Literal[
     "no_number_in_column",
     "impossible",
     "no_time",
+    "nothing_computed",
     "no_start",
     "in_no_step",
     "no_step_number",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
-from cluster_analysis.tables.schema import NEEDED_STEPS, TRANSPORT_COLUMNS, rows_of, with_columns
+from cluster_analysis.tables.schema import TRANSPORT_COLUMNS, rows_of, with_columns
 from cluster_run.facts import fact
 
 #: Measured columns of each table. Differences may be below 0: free, idle and stage time, overlap, and the
@@ -85,11 +85,11 @@ def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:
 
 
 def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return the rows of `table` (STEPS) that took any time: a step of nothing but zeros was not measured."""
-    is_empty = np.logical_and.reduce([table[name].to_numpy() == 0.0 for name in NEEDED_STEPS])
+    """Return the rows of `table` (STEPS) in which the device computed: of others tasks were not recorded."""
+    is_empty = table["computing_us"].to_numpy() == 0.0
     if not is_empty.any():
         return table
-    tell_left_out(remark, int(is_empty.sum()), "row", "no_time")
+    tell_left_out(remark, int(is_empty.sum()), "row", "nothing_computed")
     return table.filter(pa.array(~is_empty))
 
 
@@ -128,13 +128,14 @@ def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark
         rows = rows_of(sums, "rank", "step", "elapse_us_sum", "elapse_us_max")
         known.update({(rank, step): (total or 0.0, longest or 0.0) for rank, step, total, longest in rows})
     times = [
-        (rank, time_us or 0.0, *known.get((rank, step), (0.0, 0.0)))
+        (rank, time_us, *known.get((rank, step), (0.0, 0.0)))
         for rank, step, time_us in rows_of(steps, "rank", "step", "communication_us")
     ]
     n_known = Counter(rank for rank, time_us, total, _ in times if time_us and total)
-    n_lack = Counter(rank for rank, time_us, total, _ in times if time_us > _AT_ODDS * total > 0.0)
+    n_lack = Counter(rank for rank, time_us, total, _ in times if (time_us or 0.0) > _AT_ODDS * total > 0.0)
     is_odd = [
-        bool(time_us and total) and (longest > _AT_ODDS * time_us or 1 < n_lack[rank] == n_known[rank])
+        time_us is not None
+        and bool(longest > _AT_ODDS * time_us or (time_us and total and 1 < n_lack[rank] == n_known[rank]))
         for rank, time_us, total, longest in times
     ]
     if not any(is_odd):

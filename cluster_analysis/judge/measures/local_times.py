@@ -58,8 +58,8 @@ def local_times(view: JobView, limits: Thresholds) -> tuple[LocalTime, ...]:
     is_short = len(view.steps) < limits.min_steps_confident
     floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
     idle, *places = (
-        LocalTime("idle", "dispatch", time_us, time_us, floor, effect)
-        for time_us in (view.idle_us, view.preparing_us, view.idled_us)
+        LocalTime("idle", "dispatch", np.where(np.isfinite(view.idle_us), part, np.nan), part, floor, effect)
+        for part in (view.idle_us, view.preparing_us, view.idled_us)
     )
     return (
         replace(idle, places=tuple(one for one in places if np.isfinite(one.values).any())),

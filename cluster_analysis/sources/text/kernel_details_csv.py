@@ -6,6 +6,7 @@ Its rows of communication stand in for communication.json, which captures of Lev
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
-from cluster_analysis.sources.text.csv_text import csv_options, finished
+from cluster_analysis.sources.text.csv_text import csv_options, finished, read_lines
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_reduce.sums.kernel_details import (
@@ -157,8 +158,9 @@ def _blocks(
     options = csv_options(header, wanted, skipped, block_bytes=_BLOCK_BYTES)
     held: pa.Table | None = None
     try:
-        with path.open("rb") as stream:  # Arrow opens no path that is not UTF-8
-            for batch in pa_csv.open_csv(stream, **options):
+        # Arrow opens no path that is not UTF-8, and prints a traceback for a line that is not.
+        with path.open("rb") as stream:
+            for batch in pa_csv.open_csv(codecs.EncodedFile(stream, "utf-8"), **options):
                 if held is not None:
                     yield held
                 held = pa.Table.from_batches([batch])
@@ -171,6 +173,9 @@ def _blocks(
         if "Empty" in str(error):
             return
         raise BadFileError(fact("not_csv", detail=str(error).splitlines()[0][:300])) from error
+    except UnicodeDecodeError:
+        read_lines(path, unheard)  # raises with the place
+        raise
 
 
 def _without_last_cell(text: pa.Table, column: str) -> pa.Table:

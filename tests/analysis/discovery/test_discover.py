@@ -151,8 +151,7 @@ def test_one_r1_file_that_is_there_twice_costs_that_file_which_is_named(tmp_path
     (problem,) = capture.problems
     assert (problem.rank, reason(problem)) == (
         1,
-        "2 captures of this rank; cluster_profiler/1/profiler is used, "
-        f"cluster_profiler/2/profiler/{name} is not",
+        f"2 captures of this rank; 1/profiler is used, 2/profiler/{name} is not",
     )
 
 

@@ -7,7 +7,10 @@ import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.measures.deviation import least_by_chance
+from cluster_analysis.judge.measures.local_times import local_times
+from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
@@ -381,3 +384,18 @@ def test_a_host_that_is_a_whole_stage_and_starts_late_is_told_though_it_has_no_p
     (finding,) = [one for one in result.of_kind("input_bound") if one.hosts]
     assert (finding.hosts, len(finding.ranks), finding.separable) == (("1",), 8, False)
     assert finding.is_alarm
+
+
+def test_where_only_a_part_of_a_ranks_idle_time_is_known_nothing_is_said_of_it() -> None:
+    """How late it begins alone made a finding without a number."""
+    result = judged(SMALL)
+    view = build_view(result.evidence, result.topology)
+    idled_us = view.idled_us.copy()
+    idled_us[1] = np.nan
+    (idle,) = (
+        one for one in local_times(replace(view, idled_us=idled_us), Thresholds()) if not one.is_computing
+    )
+    assert idle.places
+    for part in (idle, *idle.places):
+        assert np.isnan(part.values[1]).all()
+        assert np.isfinite(np.delete(part.values, 1, axis=0)).all()

@@ -61,6 +61,18 @@ def test_two_columns_of_kernels_with_one_name_that_nothing_reads_cost_nothing(tm
     assert len(plain.operators) == 2
 
 
+@pytest.mark.parametrize("cells", ["矩阵", "矩阵,,"])
+def test_kernels_that_are_not_utf8_are_refused_with_the_place(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], cells: str
+) -> None:
+    path = write(tmp_path, ROWS)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"Cast_2", cells.encode("gbk")))
+    (told,) = (one for one in tables_of(path).problems if one.file == path.name)
+    assert (told.kind, dict(told.why.values)) == ("not_utf8", {"byte": content.index(b"Cast_2")})
+    assert capfd.readouterr().err == ""
+
+
 def test_files_below_a_folder_whose_name_is_not_utf8_are_read(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + "训练".encode("gbk")))
     folder.mkdir()

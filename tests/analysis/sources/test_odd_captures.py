@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,35 @@ def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_use
     assert rank == BAD
     assert reason == "2 captures of this rank; new_ascend_pt is used, old_ascend_pt is not"
     assert tables[BAD].steps["step"].to_pylist() == [200]
+
+
+@pytest.mark.parametrize("whole", ["", "backup"])
+def test_of_two_copies_of_a_capture_the_fullest_is_used_and_told_by_its_folder(
+    job: dict[int, Path], whole: str
+) -> None:
+    """As where copying was interrupted; with all ranks it is the copy of the run that is left aside."""
+    root = job[0].parent
+    copy = root / "backup" / job[BAD].name
+    shutil.copytree(job[BAD], copy)
+    broken = job[BAD] if whole else copy
+    (broken / OUTPUT / "communication.json").write_text("{")
+    found, _ = read_all(root)
+    ((rank, _, reason),) = problems_of(found, {})
+    name = copy.name.replace("node1", "*")
+    names = [f"backup/{name}", name]
+    used, other = names if whole else names[::-1]
+    assert (rank, reason) == (BAD, f"2 captures of this rank; {used} is used, {other} is not")
+
+
+def test_of_two_copies_of_a_run_the_fullest_is_used(job: dict[int, Path]) -> None:
+    root = job[0].parent
+    for name in ("before", "zz_behind"):
+        shutil.copytree(root, root.parent / "copies" / name)
+        (root.parent / "copies" / name / job[BAD].name / OUTPUT / "communication.json").write_text("{")
+    shutil.copytree(root, root.parent / "copies" / "whole")
+    found, tables = read_all(root.parent / "copies")
+    assert problems_of(found, tables) == []
+    assert len(tables) == RANKS
 
 
 def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(job: dict[int, Path]) -> None:

@@ -232,6 +232,22 @@ def test_a_rank_whose_step_times_and_operators_have_unlike_units_is_not_judged_a
     assert dict(problem.why.values)["reason"] == "operators_differ"
 
 
+@pytest.mark.parametrize("column", ["Computing", "Communication"])
+def test_a_rank_of_which_a_part_of_the_step_was_not_recorded_is_not_judged_and_told(
+    tmp_path: Path, column: str
+) -> None:
+    """Its tasks or operators were lost, so that it has a time, and the time is 0."""
+    run = simulated(tmp_path / "run", **FOUR_RANKS)
+    path = captures(run)[1] / OUTPUT / "step_trace_time.csv"
+    header, *rows = (line.split(",") for line in path.read_text().splitlines())
+    for row in rows:
+        row[header.index(column)] = "0"
+    path.write_text("".join(f"{','.join(row)}\n" for row in [header, *rows]))
+    result = said_of(run)
+    assert result.verdict == "unknown"
+    assert {(one.rank, one.file) for one in result.document.problems} == {(1, path.name)}
+
+
 def test_a_communication_file_that_is_lost_is_told_where_kernels_stand_in_for_it(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", **FOUR_RANKS)
     output = captures(run)[1] / OUTPUT
