@@ -95,11 +95,11 @@ def test_step_times_are_summed_over_all_slices_of_a_timeline(tmp_path: Path) -> 
     write_timelines(
         prof,
         slice_0_20250109123456=[overlap("Computing", 100, 10), overlap("Free", 110, 1)],
-        slice_1_20250109123456=[overlap("Computing", 200, 30)],
+        slice_1_20250109123456=[overlap("Computing", 200, 30), overlap("Communication", 210, 79_090)],
     )
     tables = read_rank(discover(tmp_path).sources[0])
     (step,) = tables.steps.to_pylist()
-    assert (tables.problems, step["computing_us"], step["stage_us"]) == ((), 40.0, 130.0)
+    assert (tables.problems, step["computing_us"], step["stage_us"]) == ((), 40.0, 79_200.0)
 
 
 def test_a_timeline_without_one_of_its_slices_is_told_and_gives_no_step_times(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_of_two_exports_of_a_timeline_the_newest_is_read_sliced_or_not(tmp_path:
     write_timelines(
         prof,
         slice_0_20240101000000=[overlap("Computing", 100, 99)],
-        **{"20250109123456": [overlap("Computing", 100, 10)]},
+        **{"20250109123456": [overlap("Computing", 100, 10), overlap("Communication", 100, 79_090)]},
     )
     tables = read_rank(discover(tmp_path).sources[0])
     assert tables.steps["computing_us"].to_pylist() == [10.0]
