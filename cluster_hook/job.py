@@ -59,6 +59,11 @@ class ReportedJob:
     uid: int | None = None
 
     @property
+    def called(self) -> str:
+        """Its number as people know it: a task of an array is `<array>_<task>`, as in squeue."""
+        return f"{self.array_job}_{self.array_task}" if self.array_task else self.job
+
+    @property
     def has_ended(self) -> bool:
         """Whether the job has ended for good, as far as its state says."""
         return self.state not in _STATES_BEFORE_THE_END

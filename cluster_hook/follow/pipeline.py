@@ -170,13 +170,13 @@ def follow(job: ReportedJob, request: ProfileRequest, options: FollowOptions) ->
 
 def nothing_to_do(job: ReportedJob, reason: str) -> Outcome:
     """Return the outcome of a job that rightly gets no analysis."""
-    return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
+    return Outcome(job.called, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
 
 
 def not_ended(job: ReportedJob) -> Outcome:
     """Return the outcome of a job that runs, or will run again because it was requeued."""
     reason = "it has not ended, so it is not analysed yet"
-    return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
+    return Outcome(job.called, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
 
 
 def _carry_out(job: ReportedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
@@ -214,7 +214,7 @@ def _carry_out(job: ReportedJob, request: ProfileRequest, plan: RunPlan, options
             why = fetched.reason if fetched.code != ExitCode.INCOMPLETE else "not all of them came"
             missing = "; ".join(filter(None, (missing, f"raw files of the suspects: {why}")))
     return Outcome(
-        job.job,
+        job.called,
         job.name,
         job.state,
         "analysed",
@@ -336,5 +336,5 @@ def failed(job: ReportedJob, results: Path | None, reason: str, *, is_permanent:
     """Return the outcome of a job that could not be collected or analysed."""
     code: ExitCode = ExitCode.FAILED
     return Outcome(
-        job.job, job.name, job.state, "failed", code, results, reason=reason, is_permanent=is_permanent
+        job.called, job.name, job.state, "failed", code, results, reason=reason, is_permanent=is_permanent
     )

@@ -81,4 +81,4 @@ def follow_as_its_user(
         said = outcome_from_text(end.stdout)
     except ClusterError:
         return failed(job, None, end.reason)
-    return replace(said, job=job.job, job_name=job.name, job_state=job.state)
+    return replace(said, job=job.called, job_name=job.name, job_state=job.state)

@@ -88,7 +88,7 @@ def read_jobs(job: str) -> tuple[ReportedJob, ...]:
 
 
 def _describe(job: str) -> str:
-    end = _called("scontrol", "--oneliner", "show", "job", job, environment=_TIMES)
+    end = _called("scontrol", "--oneliner", "show", "job", job, environment=_TIMES, log=io.StringIO())
     if end.code == 0:
         return end.stdout
     reason = f"job {job}: Slurm did not describe it: {end.reason}"
@@ -235,7 +235,7 @@ def _fields(line: str) -> dict[str, str]:
 def read_accounted(known: ReportedJob) -> ReportedJob | None:
     """Return a job with nodes, final state and times from Slurm's accounting; None where it has no answer."""
     form = ("--noheader", "--parsable2", "--allocations", "--format=NodeList,State,Start,End")
-    end = _called("sacct", *form, f"--jobs={known.job}", environment=_TIMES)
+    end = _called("sacct", *form, f"--jobs={known.job}", environment=_TIMES, log=io.StringIO())
     fields = end.stdout.partition("\n")[0].split("|")
     if end.code != 0 or len(fields) != 4 or fields[0] in ("", "None assigned"):
         return None

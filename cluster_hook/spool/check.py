@@ -143,7 +143,11 @@ def _workers_start(spool: Spool, user: Identity | None) -> Answer:
             path = environment.get("PATH") or os.environ.get("PATH", "")
             advice = "write PATH=… (and SLURM_CONF=…) with Slurm's directory into /etc/cluster-hook.env"
             return Answer("problem", f"the drain does not reach Slurm with PATH={path}: {end.reason}", advice)
-        advice = "install where all users may read and execute it, such as /opt, with umask 022"
+        python = os.path.realpath(command[0])
+        advice = (
+            f"install with umask 022 where all users may read and execute it, such as /opt, by a python3 "
+            f"that they may run (this one is {python})"
+        )
         return Answer("problem", f"{whose} cannot run {command[0]}: {end.reason}", advice)
     return Answer("ok", f"{whose} can run what the drain starts, and Slurm answers")
 

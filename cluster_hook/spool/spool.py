@@ -1,6 +1,6 @@
 """The spool of requests: directories between which a request moves by rename, so that a crash loses none.
 
-pending/<key>.job    dropped by the epilog; the key is <job>-<restarts>
+pending/<key>.job    dropped by the epilog; the key is the job's number
 active/<key>.job     taken by a drain; active/<key>.lock is held by the process that works on it
 done/<key>.json      how it ended
 failed/<key>.json    why it was given up, with the request beside it as <key>.job
@@ -28,7 +28,8 @@ from cluster_run.errors import InputError, read_as
 from cluster_run.files import json_of, lock_held, naming, write_text_whole
 
 _AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
-_KEY = re.compile(r"[0-9]+-[0-9]+")
+#: Earlier epilogs added the number of restarts.
+_KEY = re.compile(r"[0-9]+(?:-[0-9]+)?")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ drop() {
   # A heterogeneous job ends once for each of its parts: the first one stands for all.
   [ "${SLURM_HET_JOB_OFFSET:-0}" = 0 ] || return
 
-  # A job that is requeued ends with the number of its next run, as does that run: one request, written anew.
-  name=$SLURM_JOB_ID-${SLURM_JOB_RESTART_COUNT:-0}
-  case $name in *[!0-9-]*) return ;; esac
+  # Each run of a job that is requeued ends: one request, written anew.
+  name=$SLURM_JOB_ID
   umask 077
   # Values end with NUL: a line break in a job's name or comment must not forge another value.
   { printf '%s\0' \

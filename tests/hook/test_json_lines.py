@@ -77,7 +77,7 @@ def test_a_reason_with_something_in_parentheses_behind_a_request_is_chinese(
 ) -> None:
     why = "there is no directory /p; the job wrote no profile, or elsewhere (" + Wording().on_nodes + ")"
     text = f"attempt 1 of 3 failed: {why}"
-    print_ended(Namespace(json=False, lang="zh"), "request", None, "retried", text, key="1-0")
+    print_ended(Namespace(json=False, lang="zh"), "request", None, "retried", text, key="1")
     assert english_in(capsys.readouterr().out) == []
 
 
@@ -91,8 +91,8 @@ def _waiting(tmp_path: Path) -> Spool:
     spool.prepare()
     job = ("job=1", "name=train", "user=ada", f"uid={os.geteuid()}", "nodes=", f"work_dir={tmp_path}")
     fields = (*job, "comment=profile_dir=p", "end=")
-    spool.path("pending", "1-0", ".job").write_bytes("".join(one + "\0" for one in fields).encode())
-    spool.path("pending", "2-0", ".job").write_bytes(b"no request")
+    spool.path("pending", "1", ".job").write_bytes("".join(one + "\0" for one in fields).encode())
+    spool.path("pending", "2", ".job").write_bytes(b"no request")
     return spool
 
 
@@ -117,7 +117,7 @@ def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
     ended = ran(command, env=_ENVIRONMENT)
     requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
-    assert sorted((one["key"], one["state"]) for one in requests) == [("1-0", "done"), ("2-0", "failed")]
+    assert sorted((one["key"], one["state"]) for one in requests) == [("1", "done"), ("2", "failed")]
     assert {one["outcome"]["schema"] for one in requests if one["outcome"]} == {"cluster-hook/1"}
 
 

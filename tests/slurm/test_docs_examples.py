@@ -77,5 +77,5 @@ def test_the_administrators_fake_job_is_told_its_slow_rank(lab: SlurmLab, home: 
     submitted, listed, drained = block.splitlines()
     said = lab.run("sh", "-c", submitted, cwd=home).stdout
     lab.wait_for(said.split()[-1])
-    lab.wait_for_file(lab.spool / "pending" / f"{said.split()[-1]}-0.job")
+    lab.wait_for_file(lab.spool / "pending" / f"{said.split()[-1]}.job")
     run_block(lab, f"{listed}\n{drained}", home, until="degraded: Rank ")

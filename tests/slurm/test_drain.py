@@ -25,7 +25,7 @@ def submit_alone(lab: SlurmLab, script: Path, *sbatch: str) -> str:
 
 def wait_for_request(lab: SlurmLab, job: str) -> None:
     lab.wait_for(job)
-    lab.wait_for_file(lab.spool / "pending" / f"{job}-0.job")
+    lab.wait_for_file(lab.spool / "pending" / f"{job}.job")
 
 
 def test_a_job_that_asks_by_its_comment_is_analysed_once_and_the_chat_tool_and_prometheus_hear_of_it(
@@ -41,7 +41,7 @@ def test_a_job_that_asks_by_its_comment_is_analysed_once_and_the_chat_tool_and_p
         telling = (f"--webhook-file={secret}", "--webhook-format=slack", f"--prometheus-dir={metrics}")
         first = lab.drain(*telling)
         ((_, body),) = box.received
-    assert f"{job}-0 done: job {job} train (COMPLETED): degraded:" in first
+    assert f"{job} done: job {job} train (COMPLETED): degraded:" in first
     assert f"Rank {simulated.slow_rank} " in json.loads(body)["text"]
     text = (metrics / f"cluster_analysis_{job}.prom").read_text()
     assert f'cluster_analysis_verdict{{job_id="{job}",verdict="degraded"}} 1' in text
@@ -61,7 +61,7 @@ def test_a_job_that_ends_badly_is_analysed_by_the_drain(
     if state == "CANCELLED":
         lab.run("scancel", job)
     wait_for_request(lab, job)
-    assert f"{job}-0 done: job {job} train ({state}): degraded:" in lab.drain()
+    assert f"{job} done: job {job} train ({state}): degraded:" in lab.drain()
 
 
 def test_a_drain_that_is_killed_in_the_middle_of_an_analysis_loses_no_request(
@@ -73,12 +73,12 @@ def test_a_drain_that_is_killed_in_the_middle_of_an_analysis_loses_no_request(
         [sys.executable, "-m", "cluster_hook", "drain", f"--spool={lab.spool}"],
         env=dict(lab.environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    lab.wait_for_file(lab.spool / "active" / f"{job}-0.job")
+    lab.wait_for_file(lab.spool / "active" / f"{job}.job")
     first.kill()
     first.wait()
     end_s = time.monotonic() + 120
     said = ""
-    while f"{job}-0 done" not in said:
+    while f"{job} done" not in said:
         assert time.monotonic() < end_s, "the request was lost"
         said = lab.drain("--retry-after=0.1")
     assert slow_ranks(tmp_path / "prof" / "cluster_analysis_output" / "findings.json") == [

@@ -82,7 +82,7 @@ def run_job(lab: SlurmLab) -> Path:
     """Run a job that asks for the hook; return where its request belongs."""
     job = lab.sbatch("--comment=profile_dir=p", "--output=/dev/null", "--wrap", "true")
     assert lab.wait_for(job) == "COMPLETED"
-    return lab.spool / "pending" / f"{job}-0.job"
+    return lab.spool / "pending" / f"{job}.job"
 
 
 @contextmanager

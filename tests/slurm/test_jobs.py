@@ -131,6 +131,7 @@ def test_every_task_of_a_job_array_gets_its_findings(
     for task in (1, 2):
         findings = tmp_path / f"prof-{task}" / "cluster_analysis_output" / "findings.json"
         assert slow_ranks(findings) == [simulated.slow_rank]
+        assert f"job {pair.job}_{task} train" in pair.log
 
 
 def test_a_job_that_names_no_profile_runs_and_the_user_is_told_what_is_missing(

@@ -58,10 +58,10 @@ def test_a_requeued_job_is_analysed_by_the_drain_when_its_last_run_ended_and_onl
     requeue(lab, tmp_path, job)
     lab.wait_for_file(tmp_path / "second-run")
     said = lab.drain()
-    assert f"{job}-1 waits: job {job} train (RUNNING): it has not ended" in said
+    assert f"{job} waits: job {job} train (RUNNING): it has not ended" in said
     (tmp_path / "go-on").touch()
     assert lab.wait_for(job) == "COMPLETED"
-    assert f"{job}-1 done: job {job} train (COMPLETED): degraded:" in lab.drain()
+    assert f"{job} done: job {job} train (COMPLETED): degraded:" in lab.drain()
     findings = tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
     assert slow_ranks(findings) == [simulated.slow_rank]
     assert job not in lab.drain()
@@ -119,11 +119,11 @@ def test_a_heterogeneous_job_is_analysed_once_by_the_drain(
     script = write_heterogeneous_script(tmp_path, simulated)
     job = lab.sbatch(script.name, cwd=tmp_path)
     assert lab.wait_for(job) == "COMPLETED"
-    lab.wait_for_file(lab.spool / "pending" / f"{job}-0.job")
+    lab.wait_for_file(lab.spool / "pending" / f"{job}.job")
     said = [
-        line for line in lab.drain().splitlines() if f" {int(job)} " in line or f"{int(job) + 1}-" in line
+        line
+        for line in lab.drain().splitlines()
+        if f" {int(job)} " in line or line.startswith(f"{int(job) + 1} ")
     ]
-    assert [line.partition(": degraded")[0] for line in said] == [
-        f"{job}-0 done: job {job} train (COMPLETED)"
-    ]
+    assert [line.partition(": degraded")[0] for line in said] == [f"{job} done: job {job} train (COMPLETED)"]
     expect_findings_of_both_parts(tmp_path, simulated, job)

@@ -129,11 +129,11 @@ def test_a_users_job_of_the_spool_is_told_how_it_ended_and_whose_it_was(
     site: SlurmLab, python: Path, work: Path, profiled: str
 ) -> None:
     job = submit_as_user(site, work, f"{profiled}\nexit 3", "profile_dir=prof", "na = me")
-    request = site.spool / "pending" / f"{job}-0.job"
+    request = site.spool / "pending" / f"{job}.job"
     site.wait_for_file(request)
     content = request.read_bytes()
     lines = site.drain("--json", python=python, cwd=Path("/"), check=False).splitlines()
-    said = {one["key"]: one for one in map(json.loads, lines)}[f"{job}-0"]
+    said = {one["key"]: one for one in map(json.loads, lines)}[f"{job}"]
     assert said["state"] == "done", (said, content)
     assert said["outcome"]["job"] == {"id": job, "name": "na = me", "state": "FAILED"}
     assert said["outcome"]["verdict"]["verdict"] == "degraded"
@@ -143,6 +143,6 @@ def test_a_name_that_cannot_be_told_from_slurms_words_ends_as_a_named_failure(
     site: SlurmLab, python: Path, work: Path
 ) -> None:
     job = submit_as_user(site, work, "true", "profile_dir=prof", "x\nJobId=1 UserId=root(0)")
-    site.wait_for_file(site.spool / "pending" / f"{job}-0.job")
+    site.wait_for_file(site.spool / "pending" / f"{job}.job")
     site.drain(python=python, cwd=Path("/"), check=False)
-    assert f"job {job}" in (site.spool / "failed" / f"{job}-0.json").read_text()
+    assert f"job {job}" in (site.spool / "failed" / f"{job}.json").read_text()

@@ -50,16 +50,16 @@ def test_a_request_is_worked_on_in_the_name_of_its_user(site: Site, tmp_path: Pa
     secret.write_text("s3cret")
     secret.chmod(0o600)
     comment = f"profile_dir=p,profile_via=ssh,rank_table={secret}"
-    site.drop("1-0", nodes="n1", comment=comment, uid=NOBODY)
+    site.drop("1", nodes="n1", comment=comment, uid=NOBODY)
     ended = drain_as_root(python, site)
     assert ended.returncode == 3, ended.stderr
-    assert "Permission denied" in site.reason("1-0")
+    assert "Permission denied" in site.reason("1")
 
 
 def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site) -> None:
-    site.drop("1-0", nodes="n1", uid=4_000_000_001)
+    site.drop("1", nodes="n1", uid=4_000_000_001)
     site.drain(n_attempts=1)
-    assert "user 4000000001" in site.reason("1-0")
+    assert "user 4000000001" in site.reason("1")
 
 
 def test_where_groups_cannot_be_listed_a_user_has_all_of_his_all_the_same(
@@ -79,14 +79,14 @@ def test_where_groups_cannot_be_listed_a_user_has_all_of_his_all_the_same(
 def test_a_drain_that_finds_no_scontrol_says_so_and_keeps_the_request(site: Site, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    site.drop("1-0")
+    site.drop("1")
     process = site.start_drain(path=str(empty))
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "1-0 unasked" in said
+    assert "1 unasked" in said
     assert "scontrol" in said
-    assert (site.keys("pending"), site.keys("failed")) == (["1-0"], [])
-    assert site.spool.attempts("1-0").number == 0
+    assert (site.keys("pending"), site.keys("failed")) == (["1"], [])
+    assert site.spool.attempts("1").number == 0
 
 
 @contextmanager
@@ -122,13 +122,13 @@ _FORGED = {
 
 
 def test_what_a_users_process_says_is_of_his_own_job_only(site: Site, python: Path) -> None:
-    site.drop("1-0", nodes="n1", uid=NOBODY)
+    site.drop("1", nodes="n1", uid=NOBODY)
     with saying(python, _FORGED):
         ended = drain_as_root(python, site, "--json")
     outcome = json.loads(ended.stdout)["outcome"]
     assert outcome["state"] == "analysed", outcome["reason"]
     assert outcome["job"] == {"id": "1", "name": "train", "state": ""}
-    record = site.spool.path("done", "1-0", ".json")
+    record = site.spool.path("done", "1", ".json")
     assert "another's" not in record.read_text()
     assert "somebody" not in record.read_text()
     assert max(record.stat().st_size, len(ended.stdout)) < 300_000
@@ -147,7 +147,7 @@ def test_values_of_another_type_are_no_outcome_and_stop_no_drain(
         "cost_share": 0,
     }
     verdict = {**_VERDICT, "verdict": [], "problems": {"a": 1}, "findings": [finding]}
-    site.drop("1-0", nodes="n1", uid=NOBODY)
+    site.drop("1", nodes="n1", uid=NOBODY)
     with saying(python, {**_FORGED, "reason": [], "verdict": verdict, "metrics": []}):
         ended = drain_as_root(python, site)
     assert ended.returncode in (0, 3), ended.stderr
@@ -156,10 +156,10 @@ def test_values_of_another_type_are_no_outcome_and_stop_no_drain(
 
 
 def test_a_users_process_that_says_too_much_is_believed_nothing(site: Site, python: Path) -> None:
-    site.drop("1-0", nodes="n1", uid=NOBODY)
+    site.drop("1", nodes="n1", uid=NOBODY)
     with saying(python, {**_FORGED, "reason": "x" * 4_000_000}):
         assert drain_as_root(python, site).returncode == 3
-    assert len(site.reason("1-0")) < 5000
+    assert len(site.reason("1")) < 5000
 
 
 def test_root_reads_nobodys_data_whoever_asks(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def spool(tmp_path: Path) -> Path:
 def test_the_epilog_drops_a_request_that_is_read_back_whole(spool: Path) -> None:
     assert run_epilog(spool).returncode == 0
     (path,) = (spool / "pending").glob("*.job")
-    assert path.name == "7-0.job"
+    assert path.name == "7.job"
     request = parse_request_file(path.read_bytes(), path.name)
     assert request.uid == 1001
     assert (request.job, request.name, request.user, request.state) == ("7", "train", "ada", "exit 3")
@@ -79,7 +79,6 @@ def test_a_line_break_or_a_shell_word_in_a_jobs_name_forges_nothing(spool: Path)
         {"SLURM_JOB_NAME": "cluster-collect"},
         {"SLURM_JOB_ID": "../../etc/x"},
         {"SLURM_JOB_ID": ""},
-        {"SLURM_JOB_RESTART_COUNT": "../1"},
         {"SLURM_HET_JOB_ID": "6", "SLURM_HET_JOB_OFFSET": "1"},
     ],
 )
@@ -113,11 +112,11 @@ def test_the_epilog_ends_well_without_a_spool(tmp_path: Path) -> None:
 def test_the_epilog_ends_well_when_it_cannot_write(tmp_path: Path) -> None:
     # A file where the directory should be stops root as well.
     (tmp_path / "pending").mkdir()
-    (tmp_path / "pending" / "7-0.job").mkdir()
-    (tmp_path / "pending" / "7-0.job" / "x").touch()
+    (tmp_path / "pending" / "7.job").mkdir()
+    (tmp_path / "pending" / "7.job" / "x").touch()
     ended = run_epilog(tmp_path)
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert [path.name for path in (tmp_path / "pending").glob("*.job")] == ["7-0.job"]
+    assert [path.name for path in (tmp_path / "pending").glob("*.job")] == ["7.job"]
 
 
 def test_a_disk_that_does_not_answer_does_not_keep_the_job_completing(spool: Path) -> None:
@@ -127,10 +126,11 @@ def test_a_disk_that_does_not_answer_does_not_keep_the_job_completing(spool: Pat
     os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))  # what it left behind ends now
 
 
-def test_a_requeued_job_is_a_request_of_its_own(spool: Path) -> None:
-    run_epilog(spool)
-    run_epilog(spool, {"SLURM_JOB_RESTART_COUNT": "1"})
-    assert sorted(path.name for path in (spool / "pending").glob("*.job")) == ["7-0.job", "7-1.job"]
+def test_the_runs_of_a_requeued_job_are_one_request_that_of_the_last_run(spool: Path) -> None:
+    run_epilog(spool, {"SLURM_JOB_EXIT_CODE2": "42:0"})
+    run_epilog(spool, {"SLURM_JOB_RESTART_COUNT": "1", "SLURM_JOB_EXIT_CODE2": "0:0"})
+    (request,) = (spool / "pending").glob("*.job")
+    assert parse_request_file(request.read_bytes(), request.name).state == ""
 
 
 def test_the_epilog_calls_no_program_that_could_wait() -> None:
@@ -147,7 +147,7 @@ def test_the_epilog_calls_no_program_that_could_wait() -> None:
 
 def test_only_the_owner_can_read_a_request(spool: Path) -> None:
     run_epilog(spool)
-    assert os.stat(spool / "pending" / "7-0.job").st_mode & 0o077 == 0
+    assert os.stat(spool / "pending" / "7.job").st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(("code", "words"), [("0:0", ""), ("3:0", "exit 3"), ("0:15", "signal 15"), ("", "")])
@@ -159,10 +159,10 @@ _WHOLE = b"job=7\0uid=1\0nodes=n1\0work_dir=/w\0end=\0"
 
 
 def test_a_request_cut_short_anywhere_is_refused() -> None:
-    assert parse_request_file(_WHOLE, "7-0.job").uid == 1
+    assert parse_request_file(_WHOLE, "7.job").uid == 1
     for length in range(len(_WHOLE)):
         with pytest.raises(InputError):
-            parse_request_file(_WHOLE[:length], "7-0.job")
+            parse_request_file(_WHOLE[:length], "7.job")
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_a_request_cut_short_anywhere_is_refused() -> None:
 )
 def test_a_request_that_cannot_be_right_is_refused(content: bytes) -> None:
     with pytest.raises(InputError):
-        parse_request_file(content, "7-0.job")
+        parse_request_file(content, "7.job")
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_request_or_refused(content: bytes) -> None:
     with pytest.raises(InputError):
-        parse_request_file(content, "7-0.job")
+        parse_request_file(content, "7.job")
