@@ -75,10 +75,12 @@ def _map(history: History, units: dict[int, Unit], names: Sequence[str]) -> list
     span = max(float(times[-1] - times[0]), 1.0)
     column = np.minimum(((times - times[0]) / span * _COLUMNS).astype(int), _COLUMNS - 1)
     hosts = np.array([units[units[one].host].known.name for one in history.units.tolist()])
+    shown = np.flatnonzero(np.isin(hosts, names))
+    values = history.samples.of(shown)
     largest = 2 * EFFECTS["compute"].slow
     rows = []
     for name in names:
-        own = history.values[:, hosts == name]
+        own = values[:, hosts[shown] == name]
         shades: list[float | None] = []
         for one in range(_COLUMNS):
             inside = own[column == one]
@@ -97,7 +99,7 @@ def _drawn(story: Story, history: History, units: dict[int, Unit], language: Lan
     numbers = history.units.tolist()
     own = [at for at, one in enumerate(numbers) if units[one].known.key == story.key]
     own = own or [at for at, one in enumerate(numbers) if units[one].known.host_key == story.key]
-    values = history.values[:, own]
+    values = history.samples.of(np.array(own))
     seen = np.flatnonzero(np.isfinite(values).any(axis=1))
     series = np.array([np.nanmedian(values[run]) for run in seen]) if len(seen) else np.empty(0)
     slow = EFFECTS[kind_of(story.metric)].slow

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster_fleet.identity import Known
-from cluster_fleet.judging.evidence import FloatArray, IntArray
+from cluster_fleet.judging.evidence import FloatArray, IntArray, Samples
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,9 @@ class RunLine:
 
 @dataclass(frozen=True)
 class History:
-    """One metric over all runs: `values` and `errors` (T, U) in the order of `runs`, `units` (U,) numbers."""
+    """One metric over all runs; its samples name positions in `runs` and in `units` (U,), the numbers."""
 
     metric: str
     runs: Sequence[RunLine]
     units: IntArray
-    values: FloatArray
-    errors: FloatArray
+    samples: Samples

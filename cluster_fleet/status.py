@@ -156,9 +156,7 @@ def _each(
     Slow devices of one host may share a cause: hosts are judged by what their devices have in common.
     """
     host = np.array([units[one].host for one in history.units.tolist()], np.int64)
-    devices, shared, hosts = judge(
-        history.values, history.errors, effect, host if history.metric == "compute" else None
-    )
+    devices, shared, hosts = judge(history.samples, effect, host if history.metric == "compute" else None)
     for judged, numbers in ((devices, history.units), (shared, hosts)):
         for at, number in enumerate(numbers.tolist()):
             yield judged, at, number, judged is devices
@@ -234,8 +232,12 @@ def _costs(fleet: Fleet, runs: Sequence[RunLine]) -> tuple[Mapping[int, float], 
 
 def _means(fleet: Fleet, metric: str) -> dict[int, float]:
     history = fleet.history(metric)
+    samples = history.samples
     with np.errstate(invalid="ignore"):
-        return dict(zip(history.units.tolist(), np.nanmean(history.values, axis=0).tolist(), strict=True))
+        means = samples.sums(lambda part: samples.values[part]) / samples.sums(
+            lambda part: samples.unit[part] >= 0
+        )
+    return dict(zip(history.units.tolist(), means.tolist(), strict=True))
 
 
 def _most_of(means: Mapping[int, float]) -> frozenset[int]:

@@ -190,11 +190,12 @@ class Fleet:
         left_out = sa.select(RUN.c.number).where(RUN.c.fingerprint == without).scalar_subquery()
         wanted = (SERIES.c.metric == metric, SERIES.c.run.is_distinct_from(left_out))
         with self._reading() as connection:
-            first = connection.execute(sa.select(*columns[:2]).where(*wanted))
-            units = {row[0]: row[1] for row in first}
+            first = connection.execute(sa.select(SERIES.c.run, sa.func.length(SERIES.c.units)).where(*wanted))
+            n_bytes = {row[0]: row[1] for row in first}
             rows = connection.execute(sa.select(*columns).where(*wanted))
-            lines = [line for line in self.runs() if line.number in units]
-            return history_of(metric, lines, units.values(), rows)
+            lines = [line for line in self.runs() if line.number in n_bytes]
+            lengths = [n_bytes[line.number] // NUMBERS.itemsize for line in lines]
+            return history_of(metric, lines, lengths, rows)
 
     def sizes(self) -> dict[int, int]:
         """Return how many devices were measured in each run."""

@@ -10,6 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from cluster_fleet.identity import Known
+from cluster_fleet.judging.evidence import Samples
 from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Series, Unit
 
 #: How arrays lie in the database: little-endian, whatever the machine is.
@@ -117,14 +118,15 @@ def run_of(
 
 
 def series_row(run: int, one: Series, numbers: dict[str, int]) -> dict[str, Any]:
-    """Return the row of one metric of a run; `numbers` are those of the units by key."""
+    """Return the row of one metric of a run, where it is known; `numbers` are those of the units by key."""
+    known = np.isfinite(one.values)
     units = np.array([numbers[key] for key in one.keys], NUMBERS)
     return {
         "run": run,
         "metric": one.metric,
-        "units": units.tobytes(),
-        "amounts": np.asarray(one.values, FLOATS).tobytes(),
-        "errors": np.asarray(one.errors, FLOATS).tobytes(),
+        "units": units[known].tobytes(),
+        "amounts": np.asarray(one.values, FLOATS)[known].tobytes(),
+        "errors": np.asarray(one.errors, FLOATS)[known].tobytes(),
     }
 
 
@@ -139,22 +141,22 @@ def series_of(row: Any, units: dict[int, Unit]) -> Series:
 
 
 def history_of(
-    metric: str, runs: Sequence[RunLine], units: Iterable[bytes], rows: Iterable[Sequence[Any]]
+    metric: str, runs: Sequence[RunLine], lengths: Sequence[int], rows: Iterable[Sequence[Any]]
 ) -> History:
-    """Lay one metric of the runs side by side.
+    """Lay one metric of the runs one behind the other.
 
-    `units` are those of all runs, often the same; `rows` are run, units, values and errors, held one by one.
+    `lengths` say of how many units each run has it; `rows` are run, units, values and errors, in any order.
     """
-    several = [np.frombuffer(one, NUMBERS) for one in set(units)]
-    seen = np.zeros(max((int(one.max(initial=-1)) for one in several), default=-1) + 1, bool)
-    for numbers in several:
-        seen[numbers] = True
-    column, position = np.cumsum(seen) - 1, {run.number: at for at, run in enumerate(runs)}
-    values, errors = (np.full((len(runs), int(seen.sum())), np.nan, np.float32) for _ in range(2))
-    for run, own, amounts, scatter in rows:
-        if run not in position:  # it was added meanwhile
-            continue
-        columns = column[np.frombuffer(own, NUMBERS)]
-        values[position[run], columns] = np.frombuffer(amounts, FLOATS)
-        errors[position[run], columns] = np.frombuffer(scatter, FLOATS)
-    return History(metric, runs, np.flatnonzero(seen), values, errors)
+    ends = np.cumsum(lengths, dtype=int).tolist()
+    part_of = {run.number: slice(end - n, end) for run, n, end in zip(runs, lengths, ends, strict=True)}
+    numbers = np.empty(sum(lengths), NUMBERS)
+    values, errors = (np.empty(len(numbers), FLOATS) for _ in range(2))
+    for run, *own in rows:
+        if run in part_of:  # else it was added meanwhile
+            for column, one in zip((numbers, values, errors), own, strict=True):
+                column[part_of[run]] = np.frombuffer(one, column.dtype)
+    is_there = np.bincount(numbers) > 0
+    unit = (np.cumsum(is_there, dtype=np.int32) - 1)[numbers]
+    run_of = np.repeat(np.arange(len(runs), dtype=np.int32), lengths)
+    units = np.flatnonzero(is_there)
+    return History(metric, runs, units, Samples(run_of, unit, values, errors, len(runs), len(units)))

@@ -1,8 +1,7 @@
 """Evidence of runs on units, as arrays: how far each run scatters, which units are slow since when.
 
-All arrays are (T, U): T runs in the order of time, U units (devices, or hosts); NaN where a unit was not in a
-run. Values are how much slower a unit was than its peers in that run (logarithms, or shares of a step), with
-what the run itself knows of its error. Pure: no file, no database.
+Arrays are (N,): one entry for each run that a unit was in (`Samples`); or (T,) by run, (U,) by unit (devices,
+or hosts). Pure: no file, no database.
 
 The test is a CUSUM of log likelihood ratios, each clipped: Huber's robust sequential test (Annals of
 Mathematical Statistics 36, 1965). Its exponential over the number of runs is an e-value, as it is less
@@ -12,13 +11,15 @@ Ramdas, JRSS B 84, 2022), which controls false discoveries whatever depends on w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, starmap
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.floating]
-IntArray = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 
 #: Median absolute deviation to standard deviation of a normal distribution.
@@ -42,8 +43,51 @@ _ROUNDS = 3
 _HUBER = 2.0
 #: This many units tell the scatter of all units of a run within two percent.
 _ENOUGH = 2000
-#: Units that are worked on at once: what their runs take fits into a processor's cache.
-_BLOCK = 256
+#: Entries that are worked on at once: they fit into a processor's cache.
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What each run says of the units that were in it, in the order of the runs.
+
+    Attributes:
+        run: (N,) the position of the run, in the order of time, below `n_runs`.
+        unit: (N,) the position of the unit, below `n_units`; once in a run.
+        values: (N,) how much slower it was than its peers in that run: a logarithm, or a share of a step.
+        errors: (N,) what the run itself knows of the value's error; NaN where it does not show it.
+    """
+
+    run: IntArray
+    unit: IntArray
+    values: FloatArray
+    errors: FloatArray
+    n_runs: int
+    n_units: int
+
+    def parts(self) -> Iterator[slice]:
+        """Give the entries of each run."""
+        return starmap(
+            slice,
+            pairwise(np.searchsorted(self.run, np.arange(self.n_runs + 1, dtype=self.run.dtype)).tolist()),
+        )
+
+    def sums(self, amounts: Callable[[slice], FloatArray | BoolArray]) -> FloatArray:
+        """Return the sum by unit (U,) of what `amounts` says of a part of the entries."""
+        total = np.zeros(self.n_units)
+        for begin in range(0, len(self.unit), _BLOCK):
+            part = slice(begin, begin + _BLOCK)
+            total += np.bincount(self.unit[part], amounts(part), self.n_units)
+        return total
+
+    def of(self, units: IntArray) -> FloatArray:
+        """Return the values of some units by run, NaN where a unit was not in it."""
+        column = np.full(self.n_units, -1)
+        column[units] = np.arange(len(units))
+        at = column[self.unit]
+        table = np.full((self.n_runs, len(units)), np.nan)
+        table[self.run[at >= 0], at[at >= 0]] = self.values[at >= 0]
+        return table
 
 
 @dataclass(frozen=True)
@@ -74,7 +118,7 @@ class Course:
         first: its first run.
         segment: first run of what it is like now.
         intermittent: whether it is slow in some runs only.
-        slow_at: (T, U) the slow times.
+        slow_times: unit, first run, and the run after its last one, of each slow time.
     """
 
     n_runs: IntArray
@@ -84,53 +128,52 @@ class Course:
     first: IntArray
     segment: IntArray
     intermittent: BoolArray
-    slow_at: BoolArray
+    slow_times: Sequence[tuple[int, int, int]]
 
 
-def variances(values: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the variance of each value (T, U) about its unit's own level.
+def variances(samples: Samples) -> FloatArray:
+    """Return the variance of each value (N,) about its unit's own level.
 
     It is what units of a run scatter by about their own means, or their own error if that is clearly more.
     """
-    pooled: FloatArray = np.ones(len(values))
+    pooled: FloatArray = np.ones(samples.n_runs)
     # At first all runs count alike; then the quiet ones say what a unit's own level is.
     for _ in range(2):
-        pooled = _by_run(values, pooled)
-    of_run = pooled[:, None].astype(values.dtype)
-    variance = errors**2
+        pooled = _by_run(samples, pooled)
+    of_run = pooled.astype(samples.values.dtype)[samples.run]
+    variance = samples.errors**2
     # Of few steps an error is known badly: a unit's own counts where chance would hardly make it so large.
     np.copyto(variance, of_run, where=~(variance > _CLEARLY * of_run))
     return variance
 
 
-def _by_run(values: FloatArray, variance: FloatArray) -> FloatArray:
+def _by_run(samples: Samples, variance: FloatArray) -> FloatArray:
     """Return the variance of each run (T,) about levels that weigh the runs by an older `variance` (T,)."""
-    total, level = np.zeros((2, values.shape[1]))
-    for value, weight in zip(values, 1 / variance, strict=True):
-        here = np.isfinite(value)
-        total += weight * here
-        level += weight * np.where(here, value, 0)
+    weights = 1 / variance
+    total = samples.sums(lambda part: weights[samples.run[part]])
+    level = samples.sums(lambda part: weights[samples.run[part]] * samples.values[part])
     level /= np.maximum(total, 1e-30)
-    by_run, n_by_run = np.zeros(len(values)), np.zeros(len(values), np.int64)
-    for run, weight in enumerate(1 / variance):
-        inside = np.flatnonzero(np.isfinite(values[run]) & (total > weight * (1 + 1e-6)))
+    by_run, n_by_run = np.zeros(len(variance)), np.zeros(len(variance), np.int64)
+    for run, part in enumerate(samples.parts()):
+        weight, values, totals = weights[run], samples.values[part], total[samples.unit[part]]
+        inside = np.flatnonzero(totals > weight * (1 + 1e-6))
         n_by_run[run] = len(inside)
         if len(inside):
             inside = inside[:: len(inside) // _ENOUGH + 1]
-            away = np.abs(values[run, inside] - level[inside])
+            away = np.abs(values[inside] - level[samples.unit[part][inside]])
             # A level that the value itself is part of lies nearer to it.
-            by_run[run] = _MAD * np.median(away / np.sqrt(1 - weight / total[inside]))
+            by_run[run] = _MAD * np.median(away / np.sqrt(1 - weight / totals[inside]))
     usual = float(np.median(by_run[n_by_run > 0])) if n_by_run.any() else 0.0
     pooled = (_LEAN * usual**2 + n_by_run * by_run**2) / (_LEAN + n_by_run)
     return np.asarray(np.maximum(pooled, _LEAST_SIGMA**2))
 
 
-def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int) -> Course:
+def courses(samples: Samples, variance: FloatArray, effect: Effect, n_fleet: int) -> Course:
     """Follow each unit through all runs: healthy, slow since, repaired on.
 
     `n_fleet` is of how many units these were taken because they looked slow; 0 for none but these.
     """
-    n_units = values.shape[1]
+    n_units = samples.n_units
     hit = float(np.log(_INTERMITTENT_SHARE / _ACCIDENTS))
     miss = float(np.log((1 - _INTERMITTENT_SHARE) / (1 - _ACCIDENTS)))
     # Evidence against a unit's present state: of a healthy one that it is slow, of a slow one that it is
@@ -138,26 +181,26 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
     evidence, often = np.zeros((2, n_units))
     begin, seen, episodes = np.zeros((3, n_units), np.int64)
     onset, repaired, first = np.full((3, n_units), -1, np.int64)
-    is_slow, slow_at = np.zeros(n_units, bool), np.zeros(values.shape, bool)
+    is_slow, times = np.zeros(n_units, bool), list[tuple[int, int, int]]()
     fleet = float(np.log(max(n_fleet, n_units, 1) / FALSE_SHARE))
-    for run in range(len(values)):
-        here = np.isfinite(values[run])
-        away = np.where(here, values[run] - effect.middle, 0)
-        gain = np.clip((effect.slow - effect.healthy) * away / variance[run], -CLIP, CLIP)
-        is_hit = away > _HIT_SIGMAS * np.sqrt(variance[run])
-        often = np.maximum(often, 0) + np.where(here, np.where(is_hit, hit, miss), 0)
-        seen += here
-        first = np.where(here & (first < 0), run, first)
+    for run, part in enumerate(samples.parts()):
+        here = samples.unit[part]
+        away = samples.values[part] - effect.middle
+        gain = np.clip((effect.slow - effect.healthy) * away / variance[part], -CLIP, CLIP)
+        is_hit = away > _HIT_SIGMAS * np.sqrt(variance[part])
+        often[here] = np.maximum(often[here], 0) + np.where(is_hit, hit, miss)
+        seen[here] += 1
+        first[here[first[here] < 0]] = run
         # It begins anew wherever there is no evidence.
-        begin = np.where(here & (evidence <= 0), run, begin)
-        evidence = np.maximum(evidence, 0) + np.where(is_slow, -gain, gain)
+        begin[here[evidence[here] <= 0]] = run
+        evidence[here] = np.maximum(evidence[here], 0) + np.where(is_slow[here], -gain, gain)
         # e-BH by turns: as many as are named already share the allowance for mistakes.
         of_fleet = fleet - float(np.log(is_slow.sum() + 1))
         some = np.flatnonzero(evidence >= min(of_fleet, _REPAIRED))
         needed = np.where(is_slow[some], _REPAIRED, of_fleet + np.log(np.maximum(seen[some], 1)))
         for unit in some[evidence[some] >= needed].tolist():
             if is_slow[unit]:
-                slow_at[onset[unit] : begin[unit], unit] = True
+                times.append((unit, onset[unit], begin[unit]))
                 onset[unit], repaired[unit] = -1, begin[unit]
             else:
                 onset[unit], episodes[unit] = begin[unit], episodes[unit] + 1
@@ -166,15 +209,14 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
             # After one slow time it counts anew; who is slow again has to be healthy for longer.
             most = of_fleet + float(np.log(seen[unit])) + _REPAIRED
             often[unit] = min(often[unit], most) if episodes[unit] > 1 else 0
-    for unit in np.flatnonzero(is_slow).tolist():
-        slow_at[onset[unit] :, unit] = True
+    times += [(unit, onset[unit], samples.n_runs) for unit in np.flatnonzero(is_slow).tolist()]
     needed = fleet - np.log(is_slow.sum() + 1) + np.log(np.maximum(seen, 1))
     segment = np.maximum(np.where(is_slow, onset, repaired), 0)
-    return Course(seen, onset, repaired, episodes, first, segment, ~is_slow & (often >= needed), slow_at)
+    return Course(seen, onset, repaired, episodes, first, segment, ~is_slow & (often >= needed), times)
 
 
 def levels(
-    values: FloatArray, variance: FloatArray, segment: IntArray
+    samples: Samples, variance: FloatArray, segment: IntArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return what each unit is like since `segment` (U,): mean, variance of that, and of how many runs.
 
@@ -182,31 +224,23 @@ def levels(
     variance is what all units show it to be (the sandwich of Huber, Robust Statistics, 1981): the runs' own
     variances are those of single values, whose tails are long.
     """
-    n_units = values.shape[1]
-    mean, error = np.full((2, n_units), np.nan)
-    sums = np.zeros(3)
-    n = np.zeros(n_units, np.int64)
-    for begin in range(0, n_units, _BLOCK):
-        part = slice(begin, begin + _BLOCK)
-        mean[part], error[part], n[part], pulls = _levels(values[:, part], variance[:, part], segment[part])
-        sums += pulls
-    pulled, n_free, n_near = sums
-    near = (n_near + _LEAN) / (float(n.sum()) + _LEAN)
-    return mean, error * (pulled + _LEAN) / (n_free + _LEAN) / near**2, n
 
+    is_since = samples.run >= segment.astype(samples.run.dtype)[samples.unit]
+    weight = np.where(is_since, 1 / variance, 0)
 
-def _levels(
-    values: FloatArray, variance: FloatArray, segment: IntArray
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    inside = np.isfinite(values) & (np.arange(len(values))[:, None] >= segment)
-    weight = np.where(inside, 1 / variance, 0)
-    filled, far = np.where(inside, values, 0), _HUBER * np.sqrt(variance)
-    total = weight.sum(0)
+    def near(part: slice) -> FloatArray:
+        z = (samples.values[part] - mean[samples.unit[part]]) / np.sqrt(variance[part])
+        return np.clip(np.where(is_since[part], z, 0), -_HUBER, _HUBER)
+
+    n = samples.sums(lambda part: is_since[part]).astype(np.int64)
+    total = samples.sums(lambda part: weight[part])
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (weight * filled).sum(0) / total
+        mean = samples.sums(lambda part: weight[part] * samples.values[part]) / total
         for _ in range(_ROUNDS):
-            pulled = np.clip(filled - mean, -far, far)
-            mean = mean + (weight * pulled).sum(0) / total
-        n, z = inside.sum(0), np.abs(np.where(inside, (filled - mean) / np.sqrt(variance), 0))
-        sums = [(np.minimum(z, _HUBER) ** 2).sum(), np.maximum(n - 1, 0).sum(), (inside & (z < _HUBER)).sum()]
-        return mean, 1 / total, n, np.array(sums, float)
+            mean = (
+                mean + samples.sums(lambda part: weight[part] * near(part) * np.sqrt(variance[part])) / total
+            )
+        pulled = samples.sums(lambda part: near(part) ** 2).sum()
+        n_near = n.sum() - samples.sums(lambda part: np.abs(near(part)) >= _HUBER).sum()
+        share = (n_near + _LEAN) / (n.sum() + _LEAN)
+        return mean, 1 / total * (pulled + _LEAN) / (np.maximum(n - 1, 0).sum() + _LEAN) / share**2, n

@@ -6,7 +6,7 @@ host share is the host's: it is judged as a unit of its own, and its slow times 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from cluster_fleet.judging.evidence import (
     Effect,
     FloatArray,
     IntArray,
+    Samples,
     courses,
     levels,
     variances,
@@ -87,46 +88,46 @@ class Judged:
         return found[np.argsort(-self.level[found], kind="stable")]
 
 
-def judge(
-    values: FloatArray, errors: FloatArray, effect: Effect, host: IntArray | None = None
-) -> tuple[Judged, Judged, IntArray]:
+def judge(samples: Samples, effect: Effect, host: IntArray | None = None) -> tuple[Judged, Judged, IntArray]:
     """Judge devices and, with `host` (U,), the hosts that they share; -1 is no host.
 
     Args:
-        values: how much slower than its peers each unit was in each run (T, U), runs in the order of time.
-        errors: their standard errors (T, U), NaN where a run does not show it.
+        samples: how much slower than its peers each unit was in each run.
         effect: what is looked for.
         host: the host of each unit (U,), a number.
 
     Returns:
         Of the units, and of the hosts that may share something with their devices, with which they are.
     """
-    variance = variances(values, errors)
-    of_units = _judged(values, variance, effect)
-    host = np.full(values.shape[1], -1) if host is None else host
+    variance = variances(samples)
+    of_units = _judged(samples, variance, effect)
+    host = np.full(samples.n_units, -1) if host is None else host
     hosts = _candidates(of_units, host, effect)
-    series, count = _host_series(values, host, hosts)
+    series, count = _host_series(samples, host, hosts)
     # The least of a run is what all of its units scatter by; the middle of n scatters by pi / 2n of that.
-    usual = variance.min(axis=1, keepdims=True, initial=np.inf) * np.pi / 2
+    usual = np.array([variance[part].min(initial=np.inf) for part in samples.parts()])
     n_hosts = len(np.unique(host[host >= 0]))
-    of_hosts = _judged(series, usual / np.maximum(count, 1), effect, n_hosts)
-    is_named = of_hosts.course.slow_at & np.isfinite(series)
-    if is_named.any():
-        others = values.copy()
-        for at in np.flatnonzero(is_named.any(0)).tolist():
-            others[:, host == hosts[at]] -= np.where(is_named[:, at], series[:, at], 0)[:, None]
-        of_units = _judged(others, variance, effect)
+    of_hosts = _judged(series, usual[series.run] * np.pi / 2 / count, effect, n_hosts)
+    if of_hosts.course.slow_times:
+        shared = np.zeros(len(samples.values))
+        for at, begin, end in of_hosts.course.slow_times:
+            during = np.zeros(samples.n_runs)
+            named = (series.unit == at) & (series.run >= begin) & (series.run < end)
+            during[series.run[named]] = series.values[named]
+            shared += np.where(host[samples.unit] == hosts[at], during[samples.run], 0)
+        of_units = _judged(replace(samples, values=samples.values - shared), variance, effect)
     return of_units, of_hosts, hosts
 
 
-def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Judged:
-    course = courses(values, variance, effect, n_fleet)
-    mean, error, n_now = levels(values, variance, course.segment)
+def _judged(samples: Samples, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Judged:
+    course = courses(samples, variance, effect, n_fleet)
+    mean, error, n_now = levels(samples, variance, course.segment)
     # Intermittently slow: what its runs scatter by is more than what a run scatters by.
-    if course.intermittent.any():
-        at = np.flatnonzero(course.intermittent)
-        own = np.nanvar(values[:, at], axis=0) / np.maximum(course.n_runs[at], 1)
-        mean[at], error[at] = np.nanmean(values[:, at], axis=0), own
+    n = np.maximum(course.n_runs, 1)
+    over_all = samples.sums(lambda part: samples.values[part]) / n
+    scatter = samples.sums(lambda part: (samples.values[part] - over_all[samples.unit[part]]) ** 2) / n
+    mean = np.where(course.intermittent, over_all, mean)
+    error = np.where(course.intermittent, scatter / n, error)
     level, low, high = shrunk(mean, error, effect.slow)
     return Judged(effect, level, low, high, n_now, course)
 
@@ -139,13 +140,18 @@ def _candidates(of_units: Judged, host: IntArray, effect: Effect) -> IntArray:
     return np.flatnonzero((n >= _FEWEST) & (2 * np.bincount(host[may_be], minlength=len(n)) >= n))
 
 
-def _host_series(values: FloatArray, host: IntArray, hosts: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return the middle of each of the hosts' devices by run (T, H), NaN with few, and how many there are."""
-    series = np.full((len(values), len(hosts)), np.nan)
-    count = np.zeros(series.shape, np.int64)
-    for at, one in enumerate(hosts.tolist()):
-        own = values[:, host == one]
-        count[:, at] = np.isfinite(own).sum(1)
-        enough = count[:, at] >= _FEWEST
-        series[enough, at] = np.nanmedian(own[enough], axis=1)
-    return series, count
+def _host_series(samples: Samples, host: IntArray, hosts: IntArray) -> tuple[Samples, IntArray]:
+    """Return the middle of each of the hosts' devices by run, where enough are there, and how many are."""
+    place = np.full(int(host.max(initial=-1)) + 2, -1)
+    place[hosts] = np.arange(len(hosts))
+    of = place[host[samples.unit]]
+    own = np.flatnonzero(of >= 0)
+    own = own[np.lexsort((samples.values[own], of[own], samples.run[own]))]
+    _, begin, count = np.unique(
+        samples.run[own] * np.int64(len(hosts)) + of[own], return_index=True, return_counts=True
+    )
+    begin, count = begin[count >= _FEWEST], count[count >= _FEWEST]
+    low, high = own[begin + (count - 1) // 2], own[begin + count // 2]
+    middle = (samples.values[low] + samples.values[high]) / 2
+    unknown = np.full(len(middle), np.nan)
+    return Samples(samples.run[low], of[low], middle, unknown, samples.n_runs, len(hosts)), count

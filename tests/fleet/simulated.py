@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from cluster_fleet.judging.evidence import Samples
+
 Array = npt.NDArray[np.float64]
 MONTH_DAYS = 30.0
 
@@ -73,3 +75,10 @@ def _break(
         slow &= chance.random(len(slow)) < 0.35
     fleet.truth[slow, unit] += scale * chance.uniform(0.05, 0.10)
     fleet.faults[unit], fleet.begin_day[unit] = kind, begin
+
+
+def samples_of(values: Array, errors: Array | None = None) -> Samples:
+    """Return what runs say of units, from tables (T, U) with NaN where a unit was not in a run."""
+    run, unit = np.nonzero(np.isfinite(values))
+    scatter = np.full(values.shape, np.nan) if errors is None else errors
+    return Samples(run, unit, values[run, unit], scatter[run, unit], *values.shape)

@@ -19,6 +19,7 @@ from cluster_fleet.judging.evidence import courses
 from cluster_fleet.judging.judge import EFFECTS
 from cluster_run.errors import ExitCode
 from cluster_simulate.options import build_parser as simulate_parser
+from tests.fleet.simulated import samples_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 MAINS = {"cluster-analyse": analyse, "cluster-fleet": fleet}
@@ -81,7 +82,8 @@ def is_named_after(n_runs: int, n_devices: int) -> bool:
     """Whether one device of so many, far slower than all others in each run, is then named."""
     values = np.zeros((n_runs, n_devices))
     values[:, 0] = 1.0
-    return bool(courses(values, np.full_like(values, 1e-6), EFFECTS["compute"], 0).onset[0] >= 0)
+    course = courses(samples_of(values), np.full(values.size, 1e-6), EFFECTS["compute"], 0)
+    return bool(course.onset[0] >= 0)
 
 
 def test_the_page_says_how_many_runs_it_takes_to_name_a_device() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_fleet.judging.evidence import courses, variances
 from cluster_fleet.judging.judge import EFFECTS, judge
-from tests.fleet.simulated import MONTH_DAYS, SimulatedFleet, simulate
+from tests.fleet.simulated import MONTH_DAYS, SimulatedFleet, samples_of, simulate
 
 #: Units are looked at after so many jobs, and at the end.
 EVERY = 50
@@ -17,8 +17,8 @@ def first_named(fleet: SimulatedFleet, metric: str) -> dict[int, int]:
     """After which job each device was named at first, by the jobs until then alone."""
     effect, names = EFFECTS[metric], {}
     for end in [*range(EVERY, len(fleet.days), EVERY), len(fleet.days)]:
-        values = fleet.values[:end]
-        course = courses(values, variances(values, fleet.errors[:end]), effect, 0)
+        samples = samples_of(fleet.values[:end], fleet.errors[:end])
+        course = courses(samples, variances(samples), effect, 0)
         for unit in np.flatnonzero((course.onset >= 0) | course.intermittent).tolist():
             names.setdefault(unit, end - 1)
     return names
@@ -51,7 +51,7 @@ def test_nine_of_ten_slow_devices_are_named_within_ten_jobs_and_hardly_anyone_el
 @pytest.mark.slow
 def test_intervals_hold_the_truth_in_95_of_100_devices() -> None:
     fleet = simulate(21)
-    judged, *_ = judge(fleet.values, fleet.errors, EFFECTS["compute"], fleet.host)
+    judged, *_ = judge(samples_of(fleet.values, fleet.errors), EFFECTS["compute"], fleet.host)
     inside = []
     # Runs show how much slower a device is than its peers, not than an ideal one.
     peers = np.median(fleet.truth[0])
@@ -66,7 +66,7 @@ def test_intervals_hold_the_truth_in_95_of_100_devices() -> None:
 @pytest.mark.slow
 def test_what_a_device_is_follows_what_it_was() -> None:
     fleet = simulate(31)
-    judged, *_ = judge(fleet.values, fleet.errors, EFFECTS["compute"], fleet.host)
+    judged, *_ = judge(samples_of(fleet.values, fleet.errors), EFFECTS["compute"], fleet.host)
     seen = {unit: judged.state(unit) for unit in fleet.faults if len(own_jobs(fleet, unit)) >= 10}
     expected = {"born": "slow", "turned": "slow", "intermittent": "intermittent", "repaired": "repaired"}
     right = [seen[unit] == expected[fleet.faults[unit]] for unit in seen]
@@ -87,7 +87,7 @@ def test_a_slow_host_is_named_and_its_devices_are_not() -> None:
     fleet = simulate(41, n_jobs=200, n_hosts=60, faulty=False)
     own = fleet.host == 7
     fleet.values[:, own] += 0.06
-    devices, hosts, which = judge(fleet.values, fleet.errors, EFFECTS["compute"], fleet.host)
+    devices, hosts, which = judge(samples_of(fleet.values, fleet.errors), EFFECTS["compute"], fleet.host)
     assert which[hosts.named].tolist() == [7]
     assert not set(devices.named.tolist()) & set(np.flatnonzero(own).tolist())
     assert hosts.level[hosts.named[0]] == pytest.approx(0.06, abs=0.01)
@@ -96,15 +96,15 @@ def test_a_slow_host_is_named_and_its_devices_are_not() -> None:
 def test_one_run_names_nobody_however_slow_a_device_was_in_it() -> None:
     values = np.random.default_rng(1).normal(0, 0.005, (30, 200))
     values[-1, 3] = 2.0
-    judged, *_ = judge(values, np.full_like(values, np.nan), EFFECTS["compute"])
+    judged, *_ = judge(samples_of(values), EFFECTS["compute"])
     assert len(judged.named) == 0
 
 
 def test_the_same_runs_in_other_columns_give_the_same_answer() -> None:
     fleet = simulate(51, n_jobs=120, n_hosts=40)
     order = np.random.default_rng(2).permutation(fleet.values.shape[1])
-    one, *_ = judge(fleet.values, fleet.errors, EFFECTS["compute"])
-    other, *_ = judge(fleet.values[:, order], fleet.errors[:, order], EFFECTS["compute"])
+    one, *_ = judge(samples_of(fleet.values, fleet.errors), EFFECTS["compute"])
+    other, *_ = judge(samples_of(fleet.values[:, order], fleet.errors[:, order]), EFFECTS["compute"])
     np.testing.assert_allclose(one.level[order], other.level, rtol=1e-9)
     np.testing.assert_array_equal(one.course.onset[order], other.course.onset)
 
@@ -112,9 +112,9 @@ def test_the_same_runs_in_other_columns_give_the_same_answer() -> None:
 def test_units_that_are_in_no_run_and_empty_fleets_are_unknown() -> None:
     values = np.full((3, 2), np.nan)
     values[:, 0] = 0.0
-    judged, *_ = judge(values, values, EFFECTS["compute"])
+    judged, *_ = judge(samples_of(values), EFFECTS["compute"])
     assert [judged.state(0), judged.state(1)] == ["healthy", "unknown"]
-    empty, *_ = judge(np.empty((0, 0)), np.empty((0, 0)), EFFECTS["compute"])
+    empty, *_ = judge(samples_of(np.empty((0, 0))), EFFECTS["compute"])
     assert len(empty.named) == 0
 
 
@@ -123,7 +123,7 @@ def test_a_device_that_is_slow_in_a_part_of_its_jobs_is_named(share: float) -> N
     chance = np.random.default_rng(2)
     values = chance.normal(0, 0.006, (120, 200))
     values[:, :20] += np.where(chance.random((120, 20)) < share, 0.09, 0)
-    judged, _, _ = judge(values, np.full(values.shape, np.nan), EFFECTS["compute"])
+    judged, _, _ = judge(samples_of(values), EFFECTS["compute"])
     assert set(judged.named.tolist()) >= set(range(19))
     assert set(judged.named.tolist()) <= set(range(20))
 
@@ -132,5 +132,5 @@ def test_a_device_that_was_slow_twice_is_repaired_in_the_end() -> None:
     values = np.random.default_rng(1).normal(0, 0.006, (130, 200))
     for begin in (20, 70):
         values[begin : begin + 30, 0] += 0.08
-    judged, _, _ = judge(values, np.full(values.shape, np.nan), EFFECTS["compute"])
+    judged, _, _ = judge(samples_of(values), EFFECTS["compute"])
     assert (judged.state(0), judged.named.tolist()) == ("repaired", [])

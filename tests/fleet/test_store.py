@@ -261,7 +261,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     with Fleet(where) as fleet:
         assert len(fleet.runs()) == 50
         assert len(fleet.units()) == 50  # 40 devices and 10 hosts, each once
-        assert fleet.history("compute").values.shape == (50, 40)
+        assert len(fleet.history("compute").samples.values) == 50 * 40
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) 
         kept = [run.name for run in fleet.runs()]
         assert kept[: len(told)] == told
         history = fleet.history("compute")
-        assert np.isfinite(history.values).all()
+        assert len(history.samples.values) == 40 * len(history.runs)
         assert len(history.runs) == len(kept)
         assert fleet.add(record(999_999, np.zeros(40)))
     assert sqlite3.connect(where).execute("PRAGMA integrity_check").fetchone() == ("ok",)
