@@ -30,10 +30,10 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *TRANSPORT_COLUMNS,
 )
-#: Columns without which rows are not judged.
-NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
-    "operators": ("start_ns", "elapse_us"),
-    "links": MEASURED_LINKS,
+#: Columns without which rows are not judged, and all that are measured.
+_NEEDED: Mapping[Literal["operators", "links"], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "operators": (("start_ns", "elapse_us"), MEASURED_COLLECTIVES),
+    "links": (MEASURED_LINKS, MEASURED_LINKS),
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
@@ -69,13 +69,13 @@ def without_unknown_begin(steps: pa.Table) -> pa.Table:
     return with_columns(steps, preparing_us=pc.if_else(pa.array(is_duration), preparing, None))
 
 
-def tell_missing(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> None:
-    """Tell `remark` how many rows lack something that is needed."""
-    if not any(table[name].null_count for name in NEEDED[rows]):
-        return
-    missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in NEEDED[rows]))
-    n_missing = pc.sum(missing).as_py()
-    remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=rows))
+def checked(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> pa.Table:
+    """Return rows of a text, or of its columns; those that lack something needed are remarked, too."""
+    needed, measured = _NEEDED[rows]
+    if any(table[name].null_count for name in needed):
+        missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed))
+        remark(fact("rows_lack", n_lacking=pc.sum(missing).as_py(), n_rows=table.num_rows, rows=rows))
+    return without_impossible(table, measured, remark)
 
 
 def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:

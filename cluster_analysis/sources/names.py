@@ -74,10 +74,21 @@ def operation(name: str | None) -> str:
     return SYNONYMS.get(match.group(), match.group()) if match else "unknown"
 
 
-def columns(names: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a table of operators or links that their names give."""
+def columns(names: pa.Array, filed_p2p: pa.Array | None = None) -> dict[str, pa.Array]:
+    """Return the columns of a table of operators or links that their names give.
+
+    Which are point to point they say, whatever the file says (`filed_p2p`): MindSpore files `hcom_send__`
+    under `collective`, because it looks for a capital `Send`.
+    """
     op_types = operations(names)
-    return {"op_name": names, "op_type": op_types, "is_p2p": point_to_point(op_types)}
+    is_p2p = point_to_point(op_types)
+    given = is_p2p if filed_p2p is None else pc.or_(filed_p2p, is_p2p)
+    return {"op_name": names, "op_type": op_types, "is_p2p": given}
+
+
+def of_operators(names: pa.Array, filed_p2p: pa.Array | None = None) -> dict[str, pa.Array]:
+    """Return the columns of COLLECTIVES that their names give."""
+    return {**columns(names, filed_p2p), "op_index": indices_in_group(names)}
 
 
 def indices_in_group(names: pa.Array) -> pa.Array:
@@ -87,10 +98,7 @@ def indices_in_group(names: pa.Array) -> pa.Array:
 
 
 def point_to_point(op_types: pa.Array) -> pa.Array:
-    """Return which operations are point to point, whatever the file filed them under.
-
-    MindSpore files `hcom_send__` under `collective`, because it looks for a capital `Send`.
-    """
+    """Return which operations are point to point."""
     is_one = pc.is_in(op_types.dictionary, value_set=_MESSAGES)
     return pc.fill_null(is_one.take(op_types.indices), False)
 

@@ -9,11 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "communication.h"
-#include "matrix.h"
+#include "files.h"
 
 /* Exactly as long as a file, so that one byte too far is seen; it goes as soon as it is read. What was refused is read no more. */
-static void read_text(const uint8_t *given, size_t length, struct operators *operators, struct links *links, bool *are_read) {
+static void read_text(const uint8_t *given, size_t length, struct files *operators, struct files *links, bool *are_read) {
     char *text = malloc(length + 1);
     if (!text)
         return;
@@ -26,18 +25,15 @@ static void read_text(const uint8_t *given, size_t length, struct operators *ope
 
 /* Read a text twice, one behind the other; or the text and its first half, which is refused mostly. */
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
-    struct operators operators;
-    struct links links;
+    struct files operators, links;
     bool are_read[2] = {true, true};
     memset(&operators, 0, sizeof operators);
     memset(&links, 0, sizeof links);
     operators.has_places = length % 2;
-    operators.needed = length % 3 ? 0 : 1;
-    operators.measured = length % 5 ? 0 : 7;
     read_text(given, length, &operators, &links, are_read);
     read_text(given, length % 7 ? length : length / 2, &operators, &links, are_read);
-    operators_free(&operators);
-    links_free(&links);
+    files_free(&operators);
+    files_free(&links);
     return 0;
 }
 

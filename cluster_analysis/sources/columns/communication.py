@@ -15,14 +15,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
-from cluster_analysis.sources.measured import (
-    MEASURED_COLLECTIVES,
-    MEASURED_LINKS,
-    tell_missing,
-    without_impossible,
-)
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.schema import TRANSPORTS
@@ -66,14 +59,13 @@ class Levels:
 
 
 def communication_of(
-    file: Columns, rank: int, remark: Remark, n_skipped: int = 0, *, with_spans: bool = True
+    file: Columns, rank: int, n_skipped: int = 0, *, with_spans: bool = True
 ) -> CommunicationTables:
     """Return the tables of one file.
 
     Args:
         file: its columns.
         rank: whose they are.
-        remark: called with what rows lack.
         n_skipped: bytes of a text before that which was read.
         with_spans: whether also where operators lie in a text.
     """
@@ -86,25 +78,16 @@ def communication_of(
         sums = _sums(file, levels, rank)
     elif with_spans:
         spans = _spans(file, rank, n_skipped)
-    tell_missing(collectives, "operators", remark)
-    return CommunicationTables(
-        without_impossible(collectives, MEASURED_COLLECTIVES, remark), packets, spans, sums
-    )
+    return CommunicationTables(collectives, packets, spans, sums)
 
 
 def _collectives(file: Columns, levels: Levels, rank: int, *, has_times: bool) -> pa.Table:
-    op_names = levels.of_rows(file.names("name"))
-    op_types = names.operations(op_names)
-    is_p2p = names.point_to_point(op_types).to_numpy(zero_copy_only=False)
     starts = levels.of_rows(file.ints("start_ns"))
     figures = _figures_of(file, levels)
     columns: dict[str, pa.Array] = {
         "step": pa.array(levels.steps),
         "group": levels.of_rows(file.texts("group")),
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": names.indices_in_group(op_names),
-        "is_p2p": pa.array(levels.is_p2p | is_p2p),
+        **names.of_operators(levels.of_rows(file.names("name")), pa.array(levels.is_p2p)),
         "start_ns": pa.array(starts, mask=starts < 0),
         "elapse_us": _figures(figures[0]),
     }
@@ -206,8 +189,8 @@ def _figures(values: FloatArray) -> pa.Array:
     return pa.array(values) if is_number.all() else pa.array(values, mask=~is_number)
 
 
-def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
-    """Return LINKS of one file; what they lack goes to `remark`."""
+def links_of(file: Columns, rank: int) -> pa.Table:
+    """Return LINKS of one file."""
     levels = Levels(file, "n_links", "src_local")
 
     def scaled(name: str, factor: float) -> pa.Array:
@@ -225,9 +208,7 @@ def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
     }
     if not levels.n_rows:
         return schema.LINKS.empty_table()
-    table = links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
-    tell_missing(table, "links", remark)
-    return without_impossible(table, MEASURED_LINKS, remark)
+    return links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
 
 
 def _described(keys: pa.Array, operators: pa.Array) -> Described:

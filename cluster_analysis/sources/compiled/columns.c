@@ -5,6 +5,13 @@
 /* Texts made to collide would be looked for one by one. */
 #define MAX_PROBES 64
 
+__extension__ typedef unsigned __int128 wide;
+
+struct name {
+    uint64_t hash;
+    int64_t seen; /* where last */
+};
+
 bool column_grow(struct column *column, size_t more) {
     size_t size = column->size ? column->size : FIRST_SIZE;
     char *at;
@@ -21,6 +28,11 @@ bool column_grow(struct column *column, size_t more) {
     return true;
 }
 
+void column_free(struct column *column) {
+    free(column->at);
+    memset(column, 0, sizeof *column);
+}
+
 bool texts_add(struct texts *texts, struct text text) {
     if (!texts->offsets.used && !column_add_int32(&texts->offsets, 0))
         return false;
@@ -28,125 +40,89 @@ bool texts_add(struct texts *texts, struct text text) {
            column_add_int32(&texts->offsets, (int32_t)texts->letters.used);
 }
 
-void texts_free(struct texts *texts) {
-    free(texts->offsets.at);
-    free(texts->letters.at);
+/* Both halves of a product depend on all bits of both factors. */
+static uint64_t hash_of_pair(uint64_t first, uint64_t second) {
+    wide product = (wide)(first ^ UINT64_C(0x9E3779B97F4A7C15)) * (second ^ UINT64_C(0xC4CEB9FE1A85EC53));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static uint64_t hash_of(struct text text) {
-    const char *at = text.at;
-    uint64_t hash = text.length, first = 0, second = 0;
-    size_t left;
-    if (text.length < 8) {
-        for (left = 0; left < text.length; left++)
-            first = first << 8 | (unsigned char)at[left];
-        return hash_of_pair(first, hash);
+    uint64_t hash = text.length;
+    size_t at;
+    for (at = 0; at < text.length; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, text.at + at, text.length - at < 8 ? text.length - at : 8);
+        hash = hash_of_pair(hash, word);
     }
-    for (left = text.length; left > 16; left -= 16, at += 16) {
-        memcpy(&first, at, 8);
-        memcpy(&second, at + 8, 8);
-        hash = hash_of_pair(first ^ hash, second);
-    }
-    /* The last words, which may hold some bytes again. */
-    memcpy(&first, text.at + text.length - (left > 8 ? left : 8), 8);
-    memcpy(&second, text.at + text.length - 8, 8);
-    return hash_of_pair(first ^ hash, second);
+    return hash;
 }
 
+static int32_t n_known(const struct names *names) { return (int32_t)(names->known.used / sizeof(struct name)); }
+
+/* Put the number of each known text into the first free slot from its hash on. */
 static void fill_slots(struct names *names) {
     const struct name *known = (const struct name *)names->known.at;
-    size_t number, place;
+    size_t place;
+    int32_t number;
     for (place = 0; place < names->n_slots; place++)
         names->slots[place] = -1;
-    for (number = 0; number < names->n_known; number++) {
-        place = known[number].hash & (names->n_slots - 1);
-        while (names->slots[place] >= 0)
-            place = (place + 1) & (names->n_slots - 1);
-        names->slots[place] = (int32_t)number;
+    for (number = 0; number < n_known(names); number++) {
+        for (place = known[number].hash; names->slots[place & (names->n_slots - 1)] >= 0; place++)
+            ;
+        names->slots[place & (names->n_slots - 1)] = number;
     }
 }
 
-static bool make_slots(struct names *names, size_t n_slots) {
-    int32_t *slots = malloc(n_slots * sizeof *slots);
+static bool make_slots(struct names *names) {
+    size_t n_slots = names->n_slots ? names->n_slots * 4 : FIRST_SLOTS;
+    int32_t *slots = realloc(names->slots, n_slots * sizeof *slots);
     if (!slots)
         return false;
-    free(names->slots);
     names->slots = slots;
     names->n_slots = n_slots;
     fill_slots(names);
     return true;
 }
 
+static bool is_text(const struct names *names, int32_t number, struct text text) {
+    const int32_t *offsets = (const int32_t *)names->texts.offsets.at + number;
+    return (size_t)(offsets[1] - offsets[0]) == text.length &&
+           (!text.length || !memcmp(names->texts.letters.at + offsets[0], text.at, text.length));
+}
+
 int32_t names_number(struct names *names, struct text text, int64_t seen) {
-    uint64_t hash = hash_of(text);
-    size_t place;
+    struct name own = {hash_of(text), seen};
+    int32_t n = n_known(names);
     int n_probes;
-    if (names->n_known * 2 >= names->n_slots && !make_slots(names, names->n_slots ? names->n_slots * 4 : FIRST_SLOTS))
+    if ((size_t)n * 2 >= names->n_slots && !make_slots(names))
         return -1;
-    place = hash & (names->n_slots - 1);
     for (n_probes = 0; n_probes < MAX_PROBES; n_probes++) {
-        int32_t number = names->slots[place];
+        int32_t *slot = names->slots + ((own.hash + (unsigned)n_probes) & (names->n_slots - 1));
         struct name *known;
-        if (number < 0) {
-            if (names->known.size - names->known.used < sizeof *known && !column_grow(&names->known, sizeof *known))
+        if (*slot < 0) {
+            if (!texts_add(&names->texts, text) || !column_add(&names->known, &own, sizeof own))
                 return -1;
-            known = (struct name *)names->known.at + names->n_known;
-            known->text = text;
-            known->hash = hash;
-            known->seen = seen;
-            names->known.used += sizeof *known;
-            names->slots[place] = (int32_t)names->n_known;
-            return (int32_t)names->n_known++;
+            return *slot = n;
         }
-        known = (struct name *)names->known.at + number;
-        if (known->hash == hash && known->text.length == text.length &&
-            !memcmp(known->text.at, text.at, text.length)) {
+        known = (struct name *)names->known.at + *slot;
+        if (known->hash == own.hash && is_text(names, *slot, text)) {
             if (known->seen == seen && seen >= 0)
                 return -1;
             known->seen = seen;
-            return number;
+            return *slot;
         }
-        place = (place + 1) & (names->n_slots - 1);
     }
     return -1;
 }
 
-bool names_texts(const struct names *names, struct texts *texts) {
-    const struct name *known = (const struct name *)names->known.at;
-    size_t number;
-    for (number = 0; number < names->n_known; number++)
-        if (!texts_add(texts, known[number].text))
-            return false;
-    return true;
-}
-
-bool names_own(struct names *names) {
-    struct name *known = (struct name *)names->known.at;
-    const char *at;
-    size_t number, used = names->letters.used;
-    bool is_done = true;
-    for (number = names->n_owned; is_done && number < names->n_known; number++)
-        is_done = column_add(&names->letters, known[number].text.at, known[number].text.length);
-    if (is_done)
-        names->n_owned = names->n_known;
-    else
-        names->letters.used = used;
-    /* They may have moved; without a single letter there is no place. */
-    for (number = 0, at = names->letters.at; number < names->n_owned; number++) {
-        known[number].text.at = at ? at : "";
-        at = at ? at + known[number].text.length : NULL;
-    }
-    return is_done;
-}
-
 void names_clear(struct names *names) {
-    names->n_known = names->n_owned = 0;
-    names->known.used = names->letters.used = 0;
+    names->texts.offsets.used = names->texts.letters.used = names->known.used = 0;
     fill_slots(names);
 }
 
 void names_free(struct names *names) {
-    free(names->known.at);
-    free(names->letters.at);
+    column_free(&names->texts.offsets);
+    column_free(&names->texts.letters);
+    column_free(&names->known);
     free(names->slots);
 }

@@ -6,14 +6,6 @@
 
 #include "json.h"
 
-__extension__ typedef unsigned __int128 wide;
-
-/* Both halves of a product depend on all bits of both factors. */
-static inline uint64_t hash_of_pair(uint64_t first, uint64_t second) {
-    wide product = (wide)(first ^ UINT64_C(0x9E3779B97F4A7C15)) * (second ^ UINT64_C(0xC4CEB9FE1A85EC53));
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 struct column {
     char *at;
     size_t used, size;
@@ -35,6 +27,7 @@ static inline bool column_add(struct column *column, const void *value, size_t l
 static inline bool column_add_int32(struct column *column, int32_t value) { return column_add(column, &value, sizeof value); }
 static inline bool column_add_int64(struct column *column, int64_t value) { return column_add(column, &value, sizeof value); }
 static inline bool column_add_double(struct column *column, double value) { return column_add(column, &value, sizeof value); }
+void column_free(struct column *column);
 
 /* Texts as Arrow lays them: n + 1 offsets, and all letters. */
 struct texts {
@@ -42,28 +35,18 @@ struct texts {
 };
 
 bool texts_add(struct texts *texts, struct text text);
-void texts_free(struct texts *texts);
 
-/* Texts by number, in the order in which they came first. They stay where they are until `names_own`. */
+/* Texts by number, in the order in which they came first. */
 struct names {
-    struct column known;   /* struct name */
-    struct column letters; /* of those that are owned */
-    int32_t *slots;        /* number of a text, -1 for none */
-    size_t n_slots, n_known, n_owned;
+    struct texts texts;
+    struct column known; /* struct name, each text's */
+    int32_t *slots;      /* number of a text, -1 for none */
+    size_t n_slots;
 };
 
-struct name {
-    struct text text;
-    uint64_t hash;
-    /* Where the text was seen last, as the caller counts: what is twice in one object is not plain. */
-    int64_t seen;
-};
-
-/* Return the number of a text; -1 where it cannot be kept, or for one that was `seen` there already. */
+/* Return the number of a text; -1 where it cannot be kept, or for one that was `seen` there already: where texts were seen the
+ * caller counts, and what is twice in one object is not plain. */
 int32_t names_number(struct names *names, struct text text, int64_t seen);
-bool names_texts(const struct names *names, struct texts *texts);
-/* Copy the texts that are new, so that where they lay may go; false where there is no memory. */
-bool names_own(struct names *names);
 /* Forget all. */
 void names_clear(struct names *names);
 void names_free(struct names *names);

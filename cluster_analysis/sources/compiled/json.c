@@ -4,142 +4,72 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* All are exact: 10^22 < 2^53 * 2^22, and 5^27 < 2^63. */
+/* All are exact: 10^22 < 2^53 * 2^22. */
 static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #define MAX_TEN 22
-static const uint64_t POWERS[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-static const uint64_t FIVES[] = {
-    UINT64_C(1), UINT64_C(5), UINT64_C(25), UINT64_C(125), UINT64_C(625), UINT64_C(3125), UINT64_C(15625),
-    UINT64_C(78125), UINT64_C(390625), UINT64_C(1953125), UINT64_C(9765625), UINT64_C(48828125),
-    UINT64_C(244140625), UINT64_C(1220703125), UINT64_C(6103515625), UINT64_C(30517578125),
-    UINT64_C(152587890625), UINT64_C(762939453125), UINT64_C(3814697265625), UINT64_C(19073486328125),
-    UINT64_C(95367431640625), UINT64_C(476837158203125), UINT64_C(2384185791015625),
-    UINT64_C(11920928955078125), UINT64_C(59604644775390625), UINT64_C(298023223876953125),
-    UINT64_C(1490116119384765625), UINT64_C(7450580596923828125)};
+/* 5^27 < 2^63. */
 #define MAX_FIVE 27
 #define MANTISSA_BITS 53
 /* Any number of so many digits fits 64 bits. */
 #define MAX_DIGITS 19
 #define MAX_EXPONENT 999
+/* What nobody asked for may be nested as deep as this. */
+#define MAX_DEPTH 32
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Eight digits, of which those in front may be zeros: pairs, fours and all eight are put together. */
-static inline uint64_t eight_digits(uint64_t word) {
-    word = word * 10 + (word >> 8);
-    return ((word & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
-            ((word >> 16) & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x0000271000000001)) >>
-           32;
-}
-
-/* The top bit of each byte that is no digit; of the bytes '0' is subtracted already. */
-static inline uint64_t no_digits(uint64_t word) {
-    return (((word & ~(JSON_ONES * 0x80)) + JSON_ONES * (0x80 - 10)) | word) & (JSON_ONES * 0x80);
-}
-
-/* Most numbers have up to seven letters, whose lengths nobody can foresee: read them without a loop. NULL for another one;
- * without `found` its value is not asked for. */
-static inline const char *short_number(const char *at, const char *end, struct number *found) {
-    uint64_t word, others, whole, parts;
-    int dot, behind;
-    if (end - at < 8)
+const char *json_string(const char *at, const char *end, struct text *found) {
+    if (!at || *at != '"')
         return NULL;
-    memcpy(&word, at, 8);
-    word ^= JSON_ONES * '0';
-    others = no_digits(word);
-    /* Behind a zero comes no digit. */
-    if (!others || others & 0x80 || (!(word & 0xFF) && !(others & 0x8000)))
-        return NULL;
-    dot = behind = __builtin_ctzll(others) / 8;
-    whole = parts = word & ((UINT64_C(1) << 8 * dot) - 1);
-    if (at[dot] == '.') {
-        others &= others - 1;
-        if (!others)
+    found->at = ++at;
+    for (; at < end; at++) {
+        unsigned char letter = (unsigned char)*at;
+        if (letter == '"') {
+            found->length = (size_t)(at - found->at);
+            return at + 1;
+        }
+        if (letter == '\\' || letter < 0x20 || letter >= 0x80)
             return NULL;
-        behind = __builtin_ctzll(others) / 8;
-        if (behind == dot + 1)
-            return NULL;
-        /* The digits in front of the dot take its place. */
-        parts = (whole << 8) | (word & ~(((UINT64_C(1) << 8 * dot) << 8) - 1));
     }
-    if ((at[behind] | 0x20) == 'e')
-        return NULL;
-    if (!found)
-        return at + behind;
-    found->digits = eight_digits(parts << (64 - 8 * behind));
-    found->exponent = dot == behind ? 0 : dot + 1 - behind;
-    found->is_negative = found->has_exponent = false;
-    return at + behind;
-}
-#else
-static inline const char *short_number(const char *at, const char *end, struct number *found) {
-    (void)at;
-    (void)end;
-    (void)found;
     return NULL;
 }
-#endif
 
-/* Read digits behind those that were read; eight at once where the text goes on for so long. */
-static inline const char *digits_at(const char *at, const char *end, uint64_t *digits) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    while (end - at >= 8) {
-        uint64_t word, others;
-        int n;
-        memcpy(&word, at, 8);
-        word ^= JSON_ONES * '0';
-        others = no_digits(word);
-        n = others ? __builtin_ctzll(others) / 8 : 8;
-        if (!n)
-            return at;
-        *digits = *digits * POWERS[n] + eight_digits(word << (64 - 8 * n));
-        at += n;
-        if (n < 8)
-            return at;
-    }
-#endif
-    for (; json_is_digit(*at); at++)
-        *digits = *digits * 10 + (uint64_t)(*at - '0');
-    return at;
+/* Read a word as it is written. */
+static const char *word(const char *at, const char *end, struct text letters) {
+    return (size_t)(end - at) >= letters.length && !memcmp(at, letters.at, letters.length) ? at + letters.length : NULL;
 }
 
-const char *json_number(const char *at, const char *end, struct number *found) {
-    const char *begin, *first, *dot = NULL;
+static const struct text NOTHING = TEXT("null"), TRUE = TEXT("true"), FALSE = TEXT("false");
+
+const char *json_string_or_null(const char *at, const char *end, struct text *found) {
+    found->at = NULL;
+    found->length = 0;
+    return *at == 'n' ? word(at, end, NOTHING) : json_string(at, end, found);
+}
+
+const char *json_number(const char *at, struct number *found) {
+    const char *begin, *dot = NULL;
     uint64_t digits = 0;
-    int exponent = 0;
-    begin = short_number(at, end, found);
-    if (begin)
-        return begin;
+    int n_digits = 0, exponent = 0;
     found->is_negative = *at == '-';
-    at += found->is_negative;
-    begin = at;
-    if (*at == '0') {
-        at++;
-    } else {
-        at = digits_at(at, end, &digits);
-        if (at == begin)
+    begin = at += found->is_negative;
+    for (; json_is_digit(*at) || (*at == '.' && !dot && at > begin); at++) {
+        if (*at == '.') {
+            dot = at;
+            continue;
+        }
+        /* Zeros before the first other digit do not count. */
+        n_digits += digits || *at != '0';
+        digits = digits * 10 + (uint64_t)(*at - '0');
+        exponent -= dot != NULL;
+        if (n_digits > MAX_DIGITS || exponent < -MAX_EXPONENT || (at == begin + 1 && *begin == '0' && !dot))
             return NULL;
     }
-    if (*at == '.') {
-        dot = at;
-        at = digits_at(at + 1, end, &digits);
-        exponent = (int)(dot + 1 - at);
-        if (!exponent || at - dot > MAX_EXPONENT)
-            return NULL;
-    }
-    if (at - begin > MAX_DIGITS) {
-        /* Zeros before the first other digit, and the dot, do not count. */
-        for (first = begin; *first == '0' || first == dot; first++)
-            ;
-        if (at - first - (dot && dot >= first) > MAX_DIGITS)
-            return NULL;
-    }
+    if (at == begin || (dot && at == dot + 1))
+        return NULL;
     found->has_exponent = *at == 'e' || *at == 'E';
     if (found->has_exponent) {
         int stated = 0;
-        bool is_below;
-        at++;
-        is_below = *at == '-';
+        bool is_below = *++at == '-';
         at += *at == '-' || *at == '+';
         if (!json_is_digit(*at))
             return NULL;
@@ -169,7 +99,14 @@ static double rounded(wide numerator, bool rest, int power) {
     return ldexp((double)mantissa, power + shift);
 }
 
-bool json_as_double(const struct number *number, double *value) {
+static uint64_t power_of_five(int exponent) {
+    uint64_t found = 1;
+    while (exponent-- > 0)
+        found *= 5;
+    return found;
+}
+
+static bool as_double(const struct number *number, double *value) {
     uint64_t digits = number->digits;
     int exponent = number->exponent;
     double found;
@@ -182,11 +119,11 @@ bool json_as_double(const struct number *number, double *value) {
         /* Both are exact, so one operation rounds once. */
         found = exponent < 0 ? (double)digits / TENS[-exponent] : (double)digits * TENS[exponent];
     } else if (exponent >= 0 && exponent <= MAX_FIVE) {
-        found = rounded((wide)digits * FIVES[exponent], false, exponent);
+        found = rounded((wide)digits * power_of_five(exponent), false, exponent);
     } else if (exponent < 0 && exponent >= -MAX_FIVE) {
         int zeros = __builtin_clzll(digits);
         wide numerator = (wide)(digits << zeros) << 64;
-        uint64_t five = FIVES[-exponent];
+        uint64_t five = power_of_five(-exponent);
         wide quotient = numerator / five;
         found = rounded(quotient, quotient * five != numerator, exponent - zeros - 64);
     } else {
@@ -200,47 +137,86 @@ const char *json_double(const char *at, const char *end, double *value) {
     struct number number;
     if (*at == 'n') {
         *value = NAN;
-        return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
+        return word(at, end, NOTHING);
     }
-    at = json_number(at, end, &number);
-    return at && json_as_double(&number, value) ? at : NULL;
+    at = json_number(at, &number);
+    return at && as_double(&number, value) ? at : NULL;
 }
 
-static const char *skip_members(const char *at, const char *end, char closing, int depth) {
+/* Behind a value: the next one of an object or array, or behind that, which sets `is_done`. */
+static const char *next(const char *at, char closing, bool *is_done) {
+    if (!at)
+        return NULL;
+    at = json_blank(at);
+    *is_done = *at == closing;
+    return *is_done ? at + 1 : *at == ',' ? json_blank(at + 1) : NULL;
+}
+
+const char *json_object(const char *at, const char *end, const struct text *names, int n, json_member read, void *given) {
+    unsigned seen = 0;
+    int guess = 0;
     bool is_done = false;
+    if (!at || *at != '{')
+        return NULL;
     at = json_blank(at + 1);
-    if (*at == closing)
+    if (*at == '}')
         return at + 1;
     while (at && !is_done) {
         struct text key;
-        if (closing == '}')
-            at = json_key(at, end, &key);
-        at = json_next(json_skip(at, end, depth + 1), closing, &is_done);
+        int which = -1, tried;
+        at = json_mark(json_string(at, end, &key), ':');
+        if (!at)
+            return NULL;
+        for (tried = 0; tried < n && which < 0; tried++, guess = guess + 1 < n ? guess + 1 : 0)
+            if (key.length == names[guess].length && !memcmp(key.at, names[guess].at, key.length))
+                which = guess;
+        /* Of a member that is there twice the later one counts, which is not plain. */
+        if (which >= 0 && seen >> which & 1)
+            return NULL;
+        seen |= which < 0 ? 0 : 1u << which;
+        at = next(read(given, at, key, which), '}', &is_done);
     }
     return at;
 }
 
+struct nested {
+    const char *end;
+    int depth;
+};
+
+static const char *skip_member(void *given, const char *at, struct text key, int which) {
+    struct nested *nested = given;
+    (void)key;
+    (void)which;
+    return json_skip(at, nested->end, nested->depth);
+}
+
 const char *json_skip(const char *at, const char *end, int depth) {
+    struct nested nested = {end, depth + 1};
     struct number number;
     struct text text;
-    const char *behind;
-    if (!at || depth > JSON_MAX_DEPTH)
+    bool is_done = false;
+    if (!at || depth > MAX_DEPTH)
         return NULL;
     switch (*at) {
     case '"':
         return json_string(at, end, &text);
     case '{':
-        return skip_members(at, end, '}', depth);
+        return json_object(at, end, NULL, 0, skip_member, &nested);
     case '[':
-        return skip_members(at, end, ']', depth);
+        at = json_blank(at + 1);
+        if (*at == ']')
+            return at + 1;
+        while (at && !is_done)
+            at = next(json_skip(at, end, depth + 1), ']', &is_done);
+        return at;
     case 't':
-        return json_goes_on(at, end, "true", 4) ? at + 4 : NULL;
+        return word(at, end, TRUE);
     case 'f':
-        return json_goes_on(at, end, "false", 5) ? at + 5 : NULL;
+        return word(at, end, FALSE);
     case 'n':
-        return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
+        return word(at, end, NOTHING);
     default:
-        behind = short_number(at, end, NULL);
-        return behind ? behind : json_number(at, end, &number);
+        return json_number(at, &number);
     }
 }

@@ -1,6 +1,6 @@
 """Communication files by the compiled reader: its columns become the tables that Python makes, too.
 
-It (the C files here) reads files of the plain form that profilers write (`communication.h`), in which nothing
+It (the C files here) reads files of the plain form that profilers write (`communication.c`), in which nothing
 is damaged, missing or below 0, and hands every other one over to Python. Files of several ranks become one
 table; one file is a batch of one. It is missing where it could not be built.
 """
@@ -8,20 +8,18 @@ table; one file is a batch of one. It is missing where it could not be built.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
+from cluster_analysis.sources.errors import NotTogetherError, not_together
 from cluster_analysis.sources.link_names import LinkNames, links_table
-from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED
 from cluster_analysis.tables import schema
 
 try:
@@ -44,17 +42,12 @@ def in_use() -> str:
     return "JSON by Python" if compiled() is None else "JSON by the compiled reader"
 
 
-#: The columns of figures, as the compiled reader has them too.
+#: The columns of figures, which the compiled reader names as we do.
 _FIGURES = tuple(field.name for field in schema.COLLECTIVES if pa.types.is_float64(field.type))[:-1]
 #: A level: key of its step, whether it is point to point, rows, file.
 _N_OF_LEVEL = 4
-
-
-def _bits(columns: Iterable[str]) -> int:
-    return sum(1 << _FIGURES.index(name) for name in columns if name in _FIGURES)
-
-
-_NEEDED, _MEASURED = _bits(NEEDED["operators"]), _bits(MEASURED_COLLECTIVES)
+#: Offsets and letters.
+_Texts: TypeAlias = tuple[bytes, bytes]
 
 
 class _Rows:
@@ -86,10 +79,8 @@ def operators_of_files(
         ranks: whose they are.
         with_places: whether also where each operator lies.
     """
-    compiled_reader = compiled()
-    if compiled_reader is None:
-        return None
-    given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
+    reader = compiled()
+    given = None if reader is None else reader.operators(_contents(paths), with_places)
     if given is None:
         return None
     rows = _Rows(given, ranks)
@@ -100,25 +91,26 @@ def operators_of_files(
     return CommunicationTables(_collectives(given, rows), packets, spans)
 
 
+def _contents(paths: Sequence[str]) -> Iterator[bytes]:
+    """Give whole files, one at a time; of one that cannot be read nothing, which is not plain."""
+    for path in paths:
+        try:
+            with open(path, "rb", 0) as file:
+                yield file.read()
+        except OSError:
+            yield b""
+
+
 def _collectives(given: Mapping[str, Any], rows: _Rows) -> pa.Table:
-    op_names = texts(given["op_names"])
-    stems = array(given["stems"], np.int32)
-    op_types, is_p2p = _operations(op_names, stems, texts(given["stem_names"]).to_pylist())
-    columns = {
-        "rank": pa.array(rows.ranks),
-        "step": pa.array(rows.steps),
-        "group": named(given["groups"], given["group_names"]),
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": column(given["indices"], pa.int32()),
-        "is_p2p": pa.array(rows.is_p2p | is_p2p),
-        "start_ns": column(given["starts_ns"], pa.int64()),
-        "payload_bytes": pa.nulls(len(op_names), pa.float64()),
-    }
-    for name, values, n_missing in zip(_FIGURES, given["figures"], given["n_missing"], strict=True):
-        columns[name] = figures(values, n_missing)
-    arrays = [columns[name] for name in schema.COLLECTIVES.names]
-    return pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
+    return schema.rows(
+        schema.COLLECTIVES,
+        rows.ranks,
+        step=rows.steps,
+        group=named(given["groups"], given["group_names"]),
+        **names.of_operators(texts(given["op_names"]), pa.array(rows.is_p2p)),
+        start_ns=array(given["starts_ns"], np.int64),
+        **{name: pa.array(array(given[name], np.float64), from_pandas=True) for name in _FIGURES},
+    )
 
 
 def _packets(given: Mapping[str, Any], rows: _Rows) -> pa.Table | None:
@@ -133,40 +125,22 @@ def _packets(given: Mapping[str, Any], rows: _Rows) -> pa.Table | None:
         named(given["packet_sizes"], given["size_names"]),
         array(given["packet_figures"], np.float64).reshape(-1, 2),
     )
-    stated: list[object] = []
     try:
-        packets = packet_sums(entries, lambda *why: stated.append(why))
-    except (OverflowError, ValueError):
+        return packet_sums(entries, not_together)
+    except (NotTogetherError, OverflowError, ValueError):
         return None
-    return None if stated else packets
 
 
 def _spans(given: Mapping[str, Any], rows: _Rows) -> pa.Table:
-    positions = [np.arange(count, dtype=np.int32) for count in rows.counts]
-    columns = [
-        pa.array(rows.ranks),
-        pa.array(rows.steps),
-        named(given["keys"], given["key_names"]),
-        pa.array(np.concatenate(positions)),
-        column(given["offsets"], pa.int64()),
-        column(given["lengths"], pa.int32()),
-    ]
-    return pa.Table.from_arrays(columns, schema=schema.OPERATOR_SPANS)
-
-
-def _operations(
-    op_names: pa.Array, stems: npt.NDArray[np.int32], stem_names: list[str]
-) -> tuple[pa.Array, BoolArray]:
-    """Return the operations (dictionary), and which are point to point; `stems` say which stem a name has."""
-    values = [names.operation(stem) for stem in stem_names]
-    if "unknown" in values:
-        # The operation stands behind the first number: few profilers name operators so.
-        op_types = names.operations(op_names)
-    else:
-        of_stems = pa.array(values, pa.string()).dictionary_encode()
-        codes = of_stems.indices.to_numpy()[stems]
-        op_types = pa.DictionaryArray.from_arrays(pa.array(codes), of_stems.dictionary, safe=False)
-    return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)
+    return schema.rows(
+        schema.OPERATOR_SPANS,
+        rows.ranks,
+        step=rows.steps,
+        key=named(given["keys"], given["key_names"]),
+        position=np.concatenate([np.arange(count, dtype=np.int32) for count in rows.counts]),
+        offset=array(given["offsets"], np.int64),
+        length=array(given["lengths"], np.int32),
+    )
 
 
 def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> pa.Table | None:
@@ -178,8 +152,8 @@ def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> pa.Table | Non
         paths: where they are; one at a time is in memory.
         ranks: whose they are.
     """
-    compiled_reader = compiled()
-    given = None if compiled_reader is None else compiled_reader.links(paths)
+    reader = compiled()
+    given = None if reader is None else reader.links(_contents(paths))
     if given is None:
         return None
     rows = _Rows(given, ranks)
@@ -204,47 +178,18 @@ def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> pa.Table | Non
     return links_table(link_names.described(), pa.array(rows.is_p2p), columns)
 
 
-#: Bytes, or where they are many: what keeps them, where they lie, and how many they are.
-Given: TypeAlias = bytes | tuple[object, int, int]
-#: Offsets and letters.
-GivenTexts: TypeAlias = tuple[Given, Given]
-
-
-def buffer(given: Given) -> pa.Buffer:
-    """Return the bytes as they lie."""
-    if isinstance(given, bytes):
-        return pa.py_buffer(given)
-    owner, address, n_bytes = given
-    return pa.foreign_buffer(address, n_bytes, owner)
-
-
-def array(given: Given, kind: type[np.generic]) -> npt.NDArray[Any]:
+def array(given: bytes, kind: type[np.generic]) -> npt.NDArray[Any]:
     """Return numbers (N,) as they lie."""
-    return np.frombuffer(given if isinstance(given, bytes) else buffer(given), kind)
+    return np.frombuffer(given, kind)
 
 
-def column(given: Given, kind: pa.DataType) -> pa.Array:
-    """Return numbers; none is missing."""
-    content = buffer(given)
-    return pa.Array.from_buffers(kind, content.size * 8 // kind.bit_width, [None, content])
-
-
-def figures(given: Given, n_missing: int) -> pa.Array:
-    """Return numbers of float64; NaN becomes null."""
-    if n_missing:
-        return pa.array(array(given, np.float64), from_pandas=True)
-    return column(given, pa.float64())
-
-
-def texts(given: GivenTexts) -> pa.Array:
+def texts(given: _Texts) -> pa.Array:
     """Return texts of their offsets and letters."""
-    offsets, letters = map(buffer, given)
+    offsets, letters = map(pa.py_buffer, given)
     return pa.Array.from_buffers(pa.string(), max(offsets.size // 4 - 1, 0), [None, offsets, letters])
 
 
-def named(codes: Given, distinct: GivenTexts) -> pa.DictionaryArray:
+def named(codes: bytes, distinct: _Texts) -> pa.DictionaryArray:
     """Return the texts that the codes stand for; -1 is null."""
-    numbers_of_texts = column(codes, pa.int32())
-    if len(numbers_of_texts) and array(codes, np.int32).min() < 0:
-        numbers_of_texts = pc.if_else(pc.less(numbers_of_texts, 0), None, numbers_of_texts)
-    return pa.DictionaryArray.from_arrays(numbers_of_texts, texts(distinct), safe=False)
+    places = array(codes, np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), texts(distinct), safe=False)

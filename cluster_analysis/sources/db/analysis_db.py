@@ -174,8 +174,6 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     if not len(figures[_START]):
         return schema.COLLECTIVES.empty_table()
     op_names = cells.filled(texts["hccl_op_name"]).dictionary_decode()
-    op_types, indices = names.operations(op_names), names.indices_in_group(op_names)
-    are_p2p = names.point_to_point(op_types)
     is_start = np.isfinite(figures[_START])
     start_ns, n_bad = numbers.floats_to_ns(pa.array(figures[_START], mask=~is_start))
     n_bad += int(np.count_nonzero(~is_start))
@@ -183,10 +181,7 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     columns: dict[str, pa.Array] = {
         "step": cells.steps(texts["step"], remark),
         "group": cells.filled(texts["group_name"]),
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": indices,
-        "is_p2p": pc.or_(is_p2p(texts["type"]), are_p2p),
+        **names.of_operators(op_names, is_p2p(texts["type"])),
         "start_ns": start_ns,
     }
     for column, given in _TIME_COLUMNS.items():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.sources.columns.columns import Columns, GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
@@ -27,6 +28,7 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.reader import compiled, links_of_files, operators_of_files
 from cluster_analysis.sources.errors import FileOfRank, NotTogetherError, Remark
+from cluster_analysis.sources.measured import checked
 from cluster_analysis.sources.text.json_text import has_no_number, read_bytes, read_with_offset
 from cluster_analysis.tables.schema import one_behind_the_other
 from cluster_reduce.communication import write_operators
@@ -53,15 +55,16 @@ def read_communication(
 
     def of_one(path: Path, columns: Path | None, rank: int) -> CommunicationTables:
         if columns is not None:
-            return communication_of(ColumnsFile(columns, "communication"), rank, remark)
+            return communication_of(ColumnsFile(columns, "communication"), rank)
         content, n_skipped = read_with_offset(path)
         given = GivenColumns(write_operators, content, remark)
         # Parts of a text go to MindStudio Insight as they are.
         is_copied = with_spans and not has_no_number(content)
-        return communication_of(given, rank, remark, n_skipped, with_spans=is_copied)
+        return communication_of(given, rank, n_skipped, with_spans=is_copied)
 
     found = _of_files(files, together, of_one)
-    return found[0] if len(found) == 1 else CommunicationTables.of_ranks(found)
+    tables = found[0] if len(found) == 1 else CommunicationTables.of_ranks(found)
+    return replace(tables, collectives=checked(tables.collectives, "operators", remark))
 
 
 def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
@@ -78,9 +81,10 @@ def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
             given = GivenColumns(write_links, read_bytes(path), remark)
         else:
             given = ColumnsFile(columns, "matrix")
-        return links_of(given, rank, remark)
+        return links_of(given, rank)
 
-    return one_behind_the_other(_of_files(files, links_of_files, of_one))
+    links = one_behind_the_other(_of_files(files, links_of_files, of_one))
+    return checked(links, "links", remark)
 
 
 def _of_files(

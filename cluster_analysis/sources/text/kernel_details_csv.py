@@ -64,8 +64,7 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
         rank,
         step=[numbers.parse_step(cell) for cell in calls.steps],
         group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
-        **names.columns(calls.names),
-        op_index=names.indices_in_group(calls.names),
+        **names.of_operators(calls.names),
         start_ns=calls.starts_ns,
         elapse_us=calls.lengths_us,
     )

@@ -234,10 +234,8 @@ def never(why: Fact, *also: Fact) -> None:
 
 
 def test_a_file_that_cannot_be_opened_has_all_of_a_batch_refused(tmp_path: Path) -> None:
-    module = reader.compiled()
-    assert module is not None
     paths = [str(tmp_path / f"{at}.json") for at in range(3)]
     for path in (paths[0], paths[2]):
         Path(path).write_text(json.dumps(communication(random.Random(3), ["step1"], 1.0)))
-    assert module.operators(paths, False, 0, 0) is None
-    assert module.operators([paths[0], paths[2]], False, 0, 0) is not None
+    assert reader.operators_of_files(paths, [0, 1, 2], with_places=False) is None
+    assert reader.operators_of_files([paths[0], paths[2]], [0, 2], with_places=False) is not None
