@@ -21,7 +21,7 @@ def extensions() -> list[Extension]:
         return []
     return [
         Extension(
-            "cluster_analysis.sources.compiled._columns",
+            "cluster_analysis.sources.compiled._files",
             [str(path) for path in sorted(COMPILED.glob("*.c"))],
             depends=[str(path) for path in sorted(COMPILED.glob("*.h"))],
             define_macros=[("Py_LIMITED_API", LIMITED_API)],

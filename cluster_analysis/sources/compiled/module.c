@@ -98,7 +98,7 @@ static PyMethodDef METHODS[] = {
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "_columns", "Columns of communication files.", 0, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_files", "Columns of communication files.", 0, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__columns(void) { return PyModuleDef_Init(&MODULE); }
+PyMODINIT_FUNC PyInit__files(void) { return PyModuleDef_Init(&MODULE); }

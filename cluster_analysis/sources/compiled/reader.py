@@ -23,9 +23,9 @@ from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.tables import schema
 
 try:
-    from cluster_analysis.sources.compiled import _columns
+    from cluster_analysis.sources.compiled import _files
 except ImportError:
-    _columns = None  # type: ignore[assignment]
+    _files = None  # type: ignore[assignment]
 
 #: `python` leaves the compiled reader alone, to compare both.
 CHOICE = "CLUSTER_PROFILER_DECODER"
@@ -34,7 +34,7 @@ _PYTHON = "python"
 
 def compiled() -> ModuleType | None:
     """Return the compiled reader; None where there is none, or where it is not wanted."""
-    return None if os.environ.get(CHOICE) == _PYTHON else _columns
+    return None if os.environ.get(CHOICE) == _PYTHON else _files
 
 
 def in_use() -> str:
