@@ -43,6 +43,7 @@ enum { SIZE_NAME, TIME_NAME, SIZES_NAME, N_ENTRY_NAMES };
 
 /* What one operator says, and the entry of a transport that is read. */
 struct call {
+    struct reader *reader;
     struct files *files;
     const char *end;
     int64_t start_ns; /* -1 for none */
@@ -120,18 +121,30 @@ static const char *entry_at(void *given, const char *at, struct text key, int wh
 
 static const char *transport_at(void *given, const char *at, struct text key, int which) {
     struct call *call = given;
+    struct text *nothing = &call->reader->nothing;
+    const size_t n_packets = call->files->columns[PACKET_ROWS].used;
+    const char *begin = at;
     (void)key;
     call->transport = which < 0 ? -1 : TRANSPORT_OF[which];
     call->size = call->time = NAN;
-    at = json_object(at, call->end, ENTRY, N_ENTRY_NAMES, entry_at, call);
+    if (nothing->length && json_goes_on(at, call->end, *nothing)) {
+        call->size = call->time = 0;
+        at += nothing->length;
+    } else {
+        at = json_object(at, call->end, ENTRY, N_ENTRY_NAMES, entry_at, call);
+    }
     if (which == SDMA_NAME)
         call->sdma = call->size;
     /* A newer link: what it carried belongs somewhere. */
-    if (which < 0)
-        return call->size == 0 && call->time == 0 ? at : NULL;
-    if (call->transport >= 0) {
-        call->figures[CARRIED + 2 * call->transport] = call->size * BYTES_PER_MB;
-        call->figures[CARRIED + 2 * call->transport + 1] = call->time * US_PER_MS;
+    if (!at || (which < 0 && !(call->size == 0 && call->time == 0)))
+        return NULL;
+    if (call->transport < 0)
+        return at;
+    call->figures[CARRIED + 2 * call->transport] = call->size * BYTES_PER_MB;
+    call->figures[CARRIED + 2 * call->transport + 1] = call->time * US_PER_MS;
+    if (call->size == 0 && call->time == 0 && call->files->columns[PACKET_ROWS].used == n_packets) {
+        nothing->at = begin;
+        nothing->length = (size_t)(at - begin);
     }
     return at;
 }
@@ -172,7 +185,7 @@ static bool add_key(struct files *found, struct text name) {
 static const char *add_operator(struct reader *reader, const char *at, struct text key, int32_t number) {
     struct files *found = reader->files;
     struct column *columns = found->columns;
-    struct call call = {.files = found, .end = reader->end, .start_ns = -1, .idel = NAN};
+    struct call call = {.reader = reader, .files = found, .end = reader->end, .start_ns = -1, .idel = NAN};
     const char *begin = at;
     int figure;
     bool is_added = true;

@@ -30,6 +30,8 @@ struct reader {
     const char *(*operator)(struct reader *reader, const char *at, struct text key, int32_t number);
     int64_t file, level; /* numbers of objects */
     int last_level;
+    /* How this text writes that a transport carried nothing, as most do, once it is known. */
+    struct text nothing;
     int32_t step;
 };
 

@@ -35,7 +35,7 @@ const char *json_string(const char *at, const char *end, struct text *found) {
 
 /* Read a word as it is written. */
 static const char *word(const char *at, const char *end, struct text letters) {
-    return (size_t)(end - at) >= letters.length && !memcmp(at, letters.at, letters.length) ? at + letters.length : NULL;
+    return json_goes_on(at, end, letters) ? at + letters.length : NULL;
 }
 
 static const struct text NOTHING = TEXT("null"), TRUE = TEXT("true"), FALSE = TEXT("false");
@@ -46,25 +46,31 @@ const char *json_string_or_null(const char *at, const char *end, struct text *fo
     return *at == 'n' ? word(at, end, NOTHING) : json_string(at, end, found);
 }
 
+static const char *digits_at(const char *at, uint64_t *digits) {
+    for (; json_is_digit(*at); at++)
+        *digits = *digits * 10 + (uint64_t)(*at - '0');
+    return at;
+}
+
 const char *json_number(const char *at, struct number *found) {
-    const char *begin, *dot = NULL;
+    const char *begin, *dot;
     uint64_t digits = 0;
-    int n_digits = 0, exponent = 0;
+    int exponent = 0;
     found->is_negative = *at == '-';
     begin = at += found->is_negative;
-    for (; json_is_digit(*at) || (*at == '.' && !dot && at > begin); at++) {
-        if (*at == '.') {
-            dot = at;
-            continue;
-        }
-        /* Zeros before the first other digit do not count. */
-        n_digits += digits || *at != '0';
-        digits = digits * 10 + (uint64_t)(*at - '0');
-        exponent -= dot != NULL;
-        if (n_digits > MAX_DIGITS || exponent < -MAX_EXPONENT || (at == begin + 1 && *begin == '0' && !dot))
+    dot = at = digits_at(at, &digits);
+    if (at == begin || (*begin == '0' && at > begin + 1))
+        return NULL;
+    if (*at == '.') {
+        at = digits_at(at + 1, &digits);
+        if (at == dot + 1 || at - dot > MAX_EXPONENT)
             return NULL;
+        exponent = (int)(dot + 1 - at);
     }
-    if (at == begin || (dot && at == dot + 1))
+    /* Zeros before the first other digit, and the dot, do not count. */
+    while (at - begin > MAX_DIGITS && (*begin == '0' || begin == dot))
+        begin++;
+    if (at - begin - (dot >= begin && dot < at) > MAX_DIGITS)
         return NULL;
     found->has_exponent = *at == 'e' || *at == 'E';
     if (found->has_exponent) {

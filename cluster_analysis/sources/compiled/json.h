@@ -31,6 +31,11 @@ struct number {
 
 static inline bool json_is_digit(char letter) { return (unsigned char)(letter - '0') < 10; }
 
+/* Whether the text goes on with these letters. */
+static inline bool json_goes_on(const char *at, const char *end, struct text letters) {
+    return (size_t)(end - at) >= letters.length && !memcmp(at, letters.at, letters.length);
+}
+
 static inline const char *json_blank(const char *at) {
     while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')
         at++;
