@@ -65,15 +65,30 @@ def read_r1_rank(reading: Reading) -> RankTables:
         *read_input_pipeline(reading),
     ]
     metadata = reading.first(("r1_strategy", read_strategy))
+    links = or_empty(links, schema.LINKS)
     return RankTables(
         {rank: metadata or _metadata(reading.source.files.get("r1_cluster_analyse", ""))},
         steps=steps,
-        collectives=or_empty(collectives, schema.COLLECTIVES),
-        links=or_empty(links, schema.LINKS),
+        collectives=_with_moved(or_empty(collectives, schema.COLLECTIVES), links),
+        links=links,
         operators=or_empty(operators, schema.OPERATORS),
         iterations=iterations,
         figures={"counters": counters.counter_table(rank, figures), **_tables(reading)},
     )
+
+
+def _with_moved(collectives: pa.Table, links: pa.Table) -> pa.Table:
+    """Return COLLECTIVES with what each operator moved on its links to other ranks, null where none is known.
+
+    Operators of unlike sizes take unlike times.
+    """
+    moved: dict[tuple[int, str], float] = {}
+    columns = ("step", "op_name", "src_local", "dst_local", "size_bytes")
+    for step, name, source, destination, size_bytes in schema.rows_of(links, *columns):
+        if source != destination and size_bytes > 0:
+            moved[step, name] = moved.get((step, name), 0.0) + size_bytes
+    of_each = [moved.get(key) for key in schema.rows_of(collectives, "step", "op_name")]
+    return schema.with_columns(collectives, payload_bytes=pa.array(of_each, pa.float64()))
 
 
 def _tables(reading: Reading) -> dict[str, pa.Table]:

@@ -167,6 +167,20 @@ def test_bandwidth_is_size_over_time_and_never_the_sum_in_the_file(tmp_path: Pat
     assert (link["src_local"], link["transport"], link["variant"], link["step"]) == (0, "SDMA", "op", 1)
 
 
+def test_an_operator_carried_what_its_links_to_other_ranks_moved(tmp_path: Path) -> None:
+    """Of operators without sizes, the larger ones had lost packets."""
+    operators = ("stream_41_0_AllReduce-op4582", "stream_50_0_AllGather-op7")
+    head = ",".join(
+        [HEAD, *(f"{one}{end}" for one in operators for end in ("", "_start_point", "_end_point"))]
+    )
+    lines = trace(f"{STEP_1},100,2000000,2000100,200,2100000,2100200", head=head)
+    carried = read(tmp_path, lines, r1_hccl=hccl(("1", OPERATORS))).collectives
+    assert dict(zip(carried["op_name"].to_pylist(), carried["payload_bytes"].to_pylist(), strict=True)) == {
+        "AllReduce-op4582": 4_096_000.0,
+        "AllGather-op7": None,
+    }
+
+
 def test_the_average_row_of_hccl_raw_is_not_read(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1), r1_hccl=hccl(("1", OPERATORS), ("-", OPERATORS)))
     assert set(tables.links["step"].to_pylist()) == {1}
