@@ -70,9 +70,9 @@ OPERATOR_GROUP_PREFIX = "op:"
 #: `group` is the decimal hash after the `@`; `op_name` the text before it; `op_type` the lower-case
 #: operation (`allreduce`, `reducescatter`, `batchsendrecv`, `send`, …); `op_index` its running number
 #: in the group, -1 where the name has none. `payload_bytes` is what the caller handed over, by count and
-#: type of data (r1.x: what all links of the operator moved); the bytes of the transports are what its links carried for it. Links without an entry of
-#: their own (UB and UBoE of A5, recorded under SDMA alone) stand in the columns of HCCS, and their size as
-#: payload too.
+#: type of data (r1.x: what all links of the operator moved); the bytes of the transports are what its links
+#: carried for it. Links without an entry of their own (UB and UBoE of A5, recorded under SDMA alone) stand in
+#: the columns of HCCS, and their size as payload too.
 COLLECTIVES = pa.schema(
     [
         ("rank", pa.int32()),
