@@ -14,7 +14,7 @@ from cluster_collect.remote.reader import reader
 from cluster_collect.show.json_result import error_json
 from cluster_collect.wording import printable
 from cluster_run.command_line import interruptible
-from cluster_run.errors import ClusterError, ExitCode, InputError, refused_by_system
+from cluster_run.errors import ClusterError, ExitCode, InputError, in_words
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     except ClusterError as error:
         return _fail(arguments, error)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
-        return _fail(arguments, InputError(refused_by_system(error)))
+        return _fail(arguments, InputError(in_words(error)))
 
 
 def _be_somebody() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeAlias
 
-from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, refused_by_system
+from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, in_words
 from cluster_run.said.chinese import LANGUAGES, Language, help_texts, in_chinese, translated
 from cluster_run.said.line_breaks import Wide
 from cluster_run.version import VERSION
@@ -337,7 +337,7 @@ def exit_code_of(program: str, work: Callable[[], int], left: str = "", wanted: 
     except ClusterError as error:
         return told(program, error, wanted)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
-        return told(program, InputError(refused_by_system(error)), wanted)
+        return told(program, InputError(in_words(error)), wanted)
 
 
 def told(program: str, error: ClusterError, wanted: str | None = None) -> int:

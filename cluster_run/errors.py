@@ -137,12 +137,12 @@ def read_as(what: str, advice: str = "") -> Iterator[None]:
 
 
 def in_words(error: Exception) -> str:
-    """Return what an error says, and its advice; one of the system names its file, and no number."""
-    return refused_by_system(error) if isinstance(error, OSError) else str(error)
+    """Return what an error says, and its advice; of the system, what it refused, without a number.
 
-
-def refused_by_system(error: OSError) -> str:
-    """Say what the system refused. A working directory that was removed has no name any more."""
+    A working directory that was removed has no name any more.
+    """
+    if not isinstance(error, OSError):
+        return str(error)
     name = os.fsdecode(error.filename) if error.filename else "a file"
     try:
         os.getcwd()

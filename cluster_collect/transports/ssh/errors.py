@@ -21,7 +21,7 @@ from cluster_collect.faults import (
     StalledError,
     UnreachableError,
 )
-from cluster_run.errors import refused_by_system
+from cluster_run.errors import in_words
 
 
 def system_error(error: Exception) -> HostError:
@@ -34,7 +34,7 @@ def system_error(error: Exception) -> HostError:
         return lost(error.strerror or str(error) or "it was closed")
     if isinstance(error, OSError):
         if error.filename:  # a network has none
-            return SshSetupError(refused_by_system(error), "this machine needs it: see ssh_config")
+            return SshSetupError(in_words(error), "this machine needs it: see ssh_config")
         # asyncio's own text ("Connect call failed ('10.0.0.1', 22)") says less than the system's.
         text = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
         return UnreachableError(text, "is the host up, and its SSH port right?")

@@ -30,7 +30,7 @@ from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
 from cluster_collect.transports.ssh.errors import login_refused, of_jump_host
 from cluster_collect.transports.ssh.handshake import refuse_open_keys, window_bytes
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys
-from cluster_run.errors import in_one_line, refused_by_system
+from cluster_run.errors import in_one_line, in_words
 
 _KEEPALIVE_S = 15
 # What its threads log comes as errors too; unheard, Python would print it with tracebacks.
@@ -206,7 +206,7 @@ def _key(path: Path, spec: HostSpec, certificate: str | None = None) -> paramiko
         if certificate is not None:  # one beside the key is read with it
             key.load_certificate(str(Path(certificate).expanduser()))
     except OSError as error:
-        raise _UnreadableKeyError(refused_by_system(error), "check identity_file") from None
+        raise _UnreadableKeyError(in_words(error), "check identity_file") from None
     except Exception as error:  # those of cryptography, which reads it, have no class in common
         raise _UnreadableKeyError(f"{path}: {in_one_line(error)}", "check identity_file") from None
     return key
