@@ -20,7 +20,7 @@ from cluster_collect.live import watch
 from cluster_collect.live.options import WayName
 from cluster_collect.selection.options import KINDS
 from cluster_collect.spec import CollectOptions
-from cluster_collect.store import incoming
+from cluster_collect.store import writer
 from cluster_collect.transfer import rounds
 from cluster_collect.transfer.ways import intake
 from cluster_fleet.judging import judge, probes
@@ -80,7 +80,7 @@ TOLD = {
         f"no host has ended for {COLLECTING.interim_s:g} s",
         f"({COLLECTING.progress_deadline_s:g} s without progress",
         f"attempts of {COLLECTING.give_up_s:g} s together",
-        f"beginnings of {incoming.LARGE_BYTES >> 20} MiB or more",
+        f"beginnings of {writer.LARGE_BYTES >> 20} MiB or more",
         f"One that kills {WORDS[protocol.N_ATTEMPTS]} more",
         f"dies with {WORDS[ALLOWED_FAILURES + 1]} workers",
         f"for {dask_engine.NO_WORKERS_DEADLINE_S:g} s, the command ends",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import time
@@ -12,7 +13,6 @@ from pathlib import Path
 from cluster_collect.faults import RunLockedError, UnwritableError, local_error
 from cluster_collect.spec import HostSpec
 from cluster_collect.store.journal import PREVIOUS_NAME, Journal, refuse_other_hosts
-from cluster_collect.store.writer import RunWriter
 from cluster_collect.wording import printable
 from cluster_run.errors import read_as
 from cluster_run.files import lock_file, write_bytes_whole, write_text_whole, written_whole
@@ -51,16 +51,29 @@ def prepare_run(
     return mapping
 
 
-def finish_run(writer: RunWriter, manifest: Manifest) -> None:
+def finish_run(run: Path, manifest: Manifest) -> None:
     """Make everything durable, and then write the manifest, last of all."""
-    writer.flush_to_disk()
-    path = writer.run / MANIFEST_NAME
+    flush_to_disk(run)
+    path = run / MANIFEST_NAME
     try:
         with written_whole(path) as stream:
             for piece in manifest_pieces(manifest):
                 stream.write(piece.encode())
     except OSError as error:
         raise local_error(error, str(path)) or UnwritableError(f"{path}: {error.strerror}") from None
+
+
+def flush_to_disk(run: Path) -> None:
+    """Make everything durable that was written to the run directory's file system."""
+    descriptor = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:  # Linux alone has it
+            os.sync()
+        elif syncfs(descriptor) != 0:
+            raise UnwritableError(f"{run}: not written to disk: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)
 
 
 def rank_table_name(name: str) -> str:

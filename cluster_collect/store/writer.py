@@ -7,16 +7,17 @@ process wrote outlives the process, but not always a crash of the machine.
 
 from __future__ import annotations
 
-import ctypes
+import errno
+import hashlib
 import os
 import re
 import secrets
 import shutil
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
-from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused
+from cluster_collect.faults import DiskFullError, NoRoomError, local_error
 from cluster_collect.store.places import Places
 from cluster_collect.wording import format_bytes
 
@@ -30,6 +31,14 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DOUBTFUL_BYTES = 16 << 10
 _FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
+#: Files of this size on are resumed when they are cut off.
+LARGE_BYTES = 8 << 20
+CUT_PREFIX = b".cut-"
+_READ_BYTES = 8 << 20
+
+
+class FileRefusedError(Exception):
+    """This machine cannot hold a file under its name; only this one file is concerned."""
 
 
 class RunWriter:
@@ -161,18 +170,6 @@ class RunWriter:
                     "make room and call it again: it goes on from there",
                 )
 
-    def flush_to_disk(self) -> None:
-        """Make everything durable that was written to the run directory's file system."""
-        descriptor = os.open(self.run, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-            if syncfs is None:  # Linux alone has it
-                os.sync()
-            elif syncfs(descriptor) != 0:
-                raise UnwritableError(f"{self.run}: not written to disk: {os.strerror(ctypes.get_errno())}")
-        finally:
-            os.close(descriptor)
-
     def remove_leftovers(self) -> None:
         """Remove the temporary files of a call that was killed; find what can be resumed."""
         root = os.fsencode(self.run)
@@ -200,37 +197,137 @@ def _boot_mark() -> bytes:
     return text.replace("-", "")[:8].encode()
 
 
-_STEP_BYTES = 64 << 20
+class IncomingFile:
+    """A file that is being received. It lies in `directory`, and gets its `final` name when it is whole."""
 
-
-class Budget:
-    """What one host may write. A host that lies about its sizes, or has grown, asks for more on the way."""
-
-    def __init__(self, writer: RunWriter) -> None:
+    def __init__(
+        self, writer: RunWriter, descriptor: int, directory: bytes, temporary: bytes, final: bytes
+    ) -> None:
         self._writer = writer
-        self._left_bytes = 0
+        self._descriptor = descriptor
+        self._directory = directory
+        self._temporary = temporary
+        self._final = final
+        self._hash = hashlib.sha256()
+        self._n_bytes_before = 0
+        self._is_held = False
+        self.n_bytes = 0
 
-    def promise(self, n_bytes: int) -> None:
-        """Announce that the host will write `n_bytes`.
-
-        Raises:
-            NoRoomError: they would not fit beside what is promised to others.
-        """
-        self._writer.promise(n_bytes)
-        self._left_bytes += n_bytes
-
-    def spend(self, n_bytes: int) -> None:
-        """Count what has been written.
+    def write(self, data: bytes | memoryview) -> None:
+        """Append content.
 
         Raises:
-            NoRoomError: it is more than was promised, and there is no room for more.
+            FileRefusedError: this file grows larger than the file system allows.
+            ClusterError: the disk is full or broken.
         """
-        if n_bytes > self._left_bytes:
-            self.promise(max(n_bytes - self._left_bytes, min(_STEP_BYTES, self._writer.room_bytes() // 2)))
-        self._left_bytes -= n_bytes
-        self._writer.release(n_bytes)
+        self._hash.update(data)
+        self.n_bytes += len(data)
+        try:
+            write_all(self._descriptor, data)
+        except OSError as error:
+            raise refused(error, self._name) from None
+        self._writer.written(len(data))
 
-    def release(self) -> None:
-        """Give back what was not needed."""
-        self._writer.release(self._left_bytes)
-        self._left_bytes = 0
+    def commit(self, mtime_ns: int) -> str:
+        """Give the file its final name and its time on the host; return its SHA-256."""
+        sha256 = self.hold(mtime_ns)
+        self.settle()
+        return sha256
+
+    def hold(self, mtime_ns: int) -> str:
+        """End the file under its temporary name, until `settle` or `abandon`; return its SHA-256."""
+        try:
+            os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._is_held = True
+        except (OSError, OverflowError) as error:
+            self.abandon()
+            raise refused(error, self._name) from None
+        return self._hash.hexdigest()
+
+    def settle(self) -> None:
+        """Give a file that is held its final name."""
+        try:
+            place = self._writer.places.opened(self._directory)
+            os.replace(self._temporary, self._final, src_dir_fd=place, dst_dir_fd=place)
+        except OSError as error:
+            self.abandon()
+            raise refused(error, self._name) from None
+        self._is_held = False
+
+    def abandon(self) -> None:
+        """Remove what has been received; safe to call again, and after a commit."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._is_held = True
+        if self._is_held:
+            self._is_held = False
+            self._writer.places.remove(self._temporary_path)
+
+    def put_aside(self) -> int:
+        """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
+
+        Return how much has been kept that was not here before.
+        """
+        if self._is_held:
+            return 0
+        is_large = self._temporary.startswith(CUT_PREFIX)
+        if not is_large or self.n_bytes < LARGE_BYTES:
+            self.abandon()
+            return 0
+        if self._descriptor < 0:
+            return 0
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._writer.put_aside(self._temporary_path)
+        return self.n_bytes - self._n_bytes_before
+
+    def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
+        """Hash the content of a file that is resumed, and stand at its end; may be called in any thread.
+
+        It may take long; `alive` is called meanwhile.
+
+        Raises:
+            ClusterError: the disk cannot be read.
+        """
+        try:
+            while piece := os.read(self._descriptor, _READ_BYTES):
+                self._hash.update(piece)
+                self.n_bytes += len(piece)
+                alive()
+        except OSError as error:
+            raise refused(error, self._name) from None
+        self._n_bytes_before = self.n_bytes
+
+    @property
+    def _temporary_path(self) -> bytes:
+        return b"%b/%b" % (self._directory, self._temporary)
+
+    @property
+    def _name(self) -> str:
+        return os.fsdecode(b"%b/%b" % (self._directory, self._final))
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of `data`, or raise OSError."""
+    n_written = os.write(descriptor, data)
+    while n_written < len(data):  # a full disk takes a part before it says so
+        n_written += os.write(descriptor, memoryview(data)[n_written:])
+
+
+def refused(error: OSError | OverflowError, path: str) -> Exception:
+    """Return what an error of the disk means: a FileRefusedError where only this one file is concerned."""
+    if not isinstance(error, OSError):
+        return FileRefusedError(str(error))
+    stops_all = local_error(error, path)
+    if stops_all is not None:
+        return stops_all
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        return FileRefusedError(
+            "cannot be stored under its name: a symbolic link or a file is in its way in the run directory"
+        )
+    if error.errno == errno.EFBIG:
+        return FileRefusedError("larger than this machine's file system allows")
+    return FileRefusedError(f"cannot be stored under its name: {error.strerror}")

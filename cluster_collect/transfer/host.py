@@ -20,9 +20,8 @@ from cluster_collect.selection.captures import being_parsed
 from cluster_collect.selection.collisions import merge_identical
 from cluster_collect.selection.select import PlacedFile, Selection, select
 from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
-from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import Budget, RunWriter
+from cluster_collect.store.writer import FileRefusedError, RunWriter
 from cluster_collect.threads import in_thread
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, OutcomeSoFar, outcome_of
 from cluster_collect.transfer.retry import Retries
@@ -95,13 +94,11 @@ class HostCollection:
         rate = spec.bandwidth_bytes_per_s
         self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
         self._prefix = host_directory(Path(), spec.host).as_posix()
-        self._budget = Budget(shared.writer)
         self._intake = Intake(
             spec.host,
             spec.server_id,
             self._prefix,
             writer=shared.writer,
-            budget=self._budget,
             journal=shared.journal,
             watch=shared.watch,
         )
@@ -279,10 +276,10 @@ class HostCollection:
                     fitting = self._fitting(missing)
                     # How much columns are shows when they come: they ask for room then.
                     n_bytes = 0 if self._options.columns else sum(file.entry.size_bytes for file in fitting)
-                    self._budget.promise(n_bytes)
+                    self._intake.budget.promise(n_bytes)
                     await rounds.fetch(fitting, slot)
                 finally:
-                    self._budget.release()
+                    self._intake.budget.release()
                     self._intake.drop_held()
                     self._so_far.take(self._intake, present, selection)
         else:

@@ -7,12 +7,12 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store.addresses import without_addresses
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.run_files import finish_run
-from cluster_collect.store.writer import RunWriter
 from cluster_collect.transports.dialers import Dialers
 from cluster_run.ids import HostId, host_number
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState, Manifest, Origin
@@ -27,7 +27,7 @@ class Manifests:
 
     specs: Sequence[HostSpec]
     options: CollectOptions
-    writer: RunWriter
+    run: Path
     journal: Journal
     dialers: Dialers
     hosts: frozenset[HostId]
@@ -54,7 +54,7 @@ class Manifests:
         if self.options.ranks is not None:
             hosts = tuple(with_all_ranks(outcome, self.journal) for outcome in written.hosts)
             written = replace(written, hosts=hosts)
-        await asyncio.to_thread(finish_run, self.writer, written)
+        await asyncio.to_thread(finish_run, self.run, written)
 
     @asynccontextmanager
     async def while_waiting(self, ended: Mapping[HostId, HostOutcome]) -> AsyncIterator[None]:

@@ -78,9 +78,7 @@ async def collect(
                 same_files=SameFiles(_brought_before(specs, journal)),
                 end_s=time.monotonic() + options.deadline_s,
             )
-            manifests = Manifests(
-                specs, options, writer, journal, dialers, frozenset(mapping.values()), origin
-            )
+            manifests = Manifests(specs, options, run, journal, dialers, frozenset(mapping.values()), origin)
             ended: dict[HostId, HostOutcome] = {}
 
             async def one(spec: HostSpec) -> HostOutcome:

@@ -12,9 +12,8 @@ from cluster_collect.faults import HostileDataError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import UNREAD
-from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, IncomingFile
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import Budget, RunWriter
+from cluster_collect.store.writer import LARGE_BYTES, FileRefusedError, IncomingFile, RunWriter
 from cluster_collect.threads import in_thread
 from cluster_reduce.form import MOST_HEAD_BYTES, SUFFIX, UNREAD_SUFFIX, has_columns, why_not_of
 from cluster_run.ids import HostId, ServerId
@@ -25,6 +24,8 @@ _SUFFIX, _UNREAD_SUFFIX = SUFFIX.encode(), UNREAD_SUFFIX.encode()
 _GROWTH_BYTES = 64 << 20
 #: Most that is awaited of a file that comes reduced, however large it is on the host: it is some figures.
 _MOST_REDUCED_BYTES = 1 << 16
+#: A host that writes more than was promised for it is granted so much more at once.
+_STEP_BYTES = 64 << 20
 
 
 def as_columns(placed: PlacedFile, size_bytes: int, *, is_unread: bool = False) -> PlacedFile:
@@ -32,6 +33,39 @@ def as_columns(placed: PlacedFile, size_bytes: int, *, is_unread: bool = False) 
     entry = placed.entry
     reduced = RemoteEntry(entry.path, entry.kind, size_bytes, entry.mtime_ns)
     return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes, is_unread=is_unread)
+
+
+class Budget:
+    """What one host may write. A host that lies about its sizes, or has grown, asks for more on the way."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._left_bytes = 0
+
+    def promise(self, n_bytes: int) -> None:
+        """Announce that the host will write `n_bytes`.
+
+        Raises:
+            NoRoomError: they would not fit beside what is promised to others.
+        """
+        self._writer.promise(n_bytes)
+        self._left_bytes += n_bytes
+
+    def spend(self, n_bytes: int) -> None:
+        """Count what has been written.
+
+        Raises:
+            NoRoomError: it is more than was promised, and there is no room for more.
+        """
+        if n_bytes > self._left_bytes:
+            self.promise(max(n_bytes - self._left_bytes, min(_STEP_BYTES, self._writer.room_bytes() // 2)))
+        self._left_bytes -= n_bytes
+        self._writer.release(n_bytes)
+
+    def release(self) -> None:
+        """Give back what was not needed."""
+        self._writer.release(self._left_bytes)
+        self._left_bytes = 0
 
 
 class Intake:
@@ -49,7 +83,6 @@ class Intake:
         prefix: str,
         *,
         writer: RunWriter,
-        budget: Budget,
         journal: Journal,
         watch: ProgressListener,
     ) -> None:
@@ -57,7 +90,7 @@ class Intake:
         self._server_id = server_id
         self._prefix = prefix
         self._writer = writer
-        self._budget = budget
+        self.budget = Budget(writer)
         self._journal = journal
         self._held: dict[bytes, IncomingFile] = {}
         self._watch = watch
@@ -122,7 +155,7 @@ class Intake:
             ClusterError: the disk is full or broken.
         """
         incoming.write(data)
-        self._budget.spend(len(data))
+        self.budget.spend(len(data))
 
     def put_aside(self, incoming: IncomingFile) -> None:
         """Keep the beginning of a large file, to go on from there; remove that of a small one."""

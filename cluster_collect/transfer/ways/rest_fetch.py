@@ -9,7 +9,7 @@ from cluster_collect.faults import HostileDataError
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import rest_program
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.incoming import FileRefusedError
+from cluster_collect.store.writer import FileRefusedError
 from cluster_collect.transfer.ways.intake import Intake
 
 #: Nothing but a part of the marker that follows may come behind the last byte.

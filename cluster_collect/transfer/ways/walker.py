@@ -18,7 +18,7 @@ from cluster_collect.entries import (
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
 from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.incoming import FileRefusedError, IncomingFile
+from cluster_collect.store.writer import FileRefusedError, IncomingFile
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
 from cluster_collect.watchdog import each

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import RunWriter
+from cluster_collect.store.writer import FileRefusedError, RunWriter
 from cluster_run.errors import ClusterError
 from cluster_run.layout import JOURNAL_NAME
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.cli import main
-from cluster_collect.store.incoming import FileRefusedError
-from cluster_collect.store.run_files import strangers_warning
-from cluster_collect.store.writer import RunWriter
+from cluster_collect.store.run_files import flush_to_disk, strangers_warning
+from cluster_collect.store.writer import FileRefusedError, RunWriter
 from tests.collect.store.test_links_in_the_way import stored
 
 
@@ -24,7 +23,7 @@ def test_a_system_that_cannot_flush_one_disk_flushes_all(
     flushed: list[str] = []
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
     monkeypatch.setattr(os, "sync", lambda: flushed.append("all"))
-    RunWriter(tmp_path, min_free_bytes=0).flush_to_disk()
+    flush_to_disk(tmp_path)
     assert flushed == ["all"]
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from benchmarks.tcp_proxy import Mischief, TcpProxy
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.store import incoming
+from cluster_collect.store import writer
 from cluster_collect.transports.bounds import HostTime
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import read_manifest
@@ -222,7 +222,7 @@ def test_a_host_that_brings_content_without_end_ends_and_the_others_are_whole(
     host: OneHost, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What comes until the host's time is over depends on how busy this machine is: a little is kept, too.
-    monkeypatch.setattr(incoming, "LARGE_BYTES", 1 << 15)
+    monkeypatch.setattr(writer, "LARGE_BYTES", 1 << 15)
     with beside(Liar(VAST, content_without_end), keys) as lying:
         manifest = collected([host.spec, lying], host.run, replace(FULL, host_deadline_s=30.0))
     first, second = manifest.hosts

@@ -17,7 +17,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.remote.tar_stream import TarParser
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import Budget, RunWriter
+from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_run.ids import HostId, ServerId
 from tests.collect.remote.test_tar_stream import archive, entry
@@ -29,7 +29,7 @@ def taken(run: Path, data: bytes, listed: Mapping[bytes, int], piece: int = 1 <<
     files = [PlacedFile(RemoteEntry(name, "f", size, 0), name) for name, size in listed.items()]
     with Journal(run) as journal, closing(RunWriter(run, 0)) as writer:
         intake = Intake(
-            HostId("1"), ServerId("s"), "host", writer=writer, budget=Budget(writer), journal=journal,
+            HostId("1"), ServerId("s"), "host", writer=writer, journal=journal,
             watch=ProgressListener(),
         )  # fmt: skip
         with TarIntake(files, intake) as sink:
