@@ -175,6 +175,7 @@ ReasonKind = Literal[
     "hosts_not_mapped",
     "hosts_share_files",
     "other_hosts_than_table",
+    "ranks_not_in_table",
     "unusable_description",
     "not_collected",
     "not_collected_whole",

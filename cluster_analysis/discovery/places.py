@@ -231,8 +231,13 @@ class Hosts(Struct, frozen=True):
 def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
     """Return the host of each rank; none if neither folders nor a table show it: see `topology.hosts`."""
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
-    if not of_rank and all(one.host is None for one in captures.values()):
-        return Hosts({}, {}, places.devices, is_placed=False)
+    if all(one.host is None for one in captures.values()):
+        listed = {place.rank for place in places.table.all_places} if places.table else captures.keys()
+        if strangers := sorted(captures.keys() - listed):
+            why = fact("ranks_not_in_table", ranks=tuple(strangers))
+            return Hosts({}, {}, {}, (Problem(why, file=RANK_TABLE_NAME),), is_placed=False)
+        if not of_rank:
+            return Hosts({}, {}, places.devices, is_placed=False)
     server_of = {place.rank: place.server_id for place in (places.table.places if places.table else ())}
     elsewhere: list[Rank] = []
     unknown: list[Rank] = []

@@ -45,7 +45,8 @@ def tell_what_is_missing(
     if steps is None and "step_trace" not in files:
         is_recorded = metadata.profiler_level != _LEVEL_WITHOUT_DEVICE
         advice: AdviceKind = "parse_again_on_host" if is_recorded else "profile_at_level1"
-        reading.problem(fact("no_step_times_of_rank"), _database(files) or "step_trace_time.csv", advice)
+        text = "msprof_*.json" if reading.source.kind == "prof/text" else "step_trace_time.csv"
+        reading.problem(fact("no_step_times_of_rank"), _database(files) or text, advice)
     _tell_missing_files(reading, metadata, operators is not None, links is not None)
     wanted = reading.steps
     if wanted is not None:

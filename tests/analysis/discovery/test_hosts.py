@@ -93,6 +93,18 @@ def test_a_rank_table_beside_a_plain_tree_says_who_ran_where(tmp_path: Path) -> 
     assert capture.addresses == {"1": "10.0.0.7", "2": "10.0.0.8"}
 
 
+def test_a_rank_table_beside_a_plain_tree_that_lacks_ranks_is_of_another_job_and_told(tmp_path: Path) -> None:
+    for rank in range(4):
+        write_capture(tmp_path, rank, f"node{rank // 2}_{7 + rank}_20250109123456789_ascend_pt")
+    plain = discover(tmp_path)
+    run_directory(tmp_path, ("10.0.0.1", [0, 1, 2]))
+    (tmp_path / "host_ips_mapping.txt").unlink()
+    capture = discover(tmp_path)
+    assert (capture.hosts, capture.devices, capture.is_placed) == (plain.hosts, plain.devices, False)
+    (problem,) = capture.problems
+    assert (problem.file, dict(problem.why.values)) == ("hccl.json", {"ranks": (3,)})
+
+
 def test_a_rank_table_of_several_jobs_tells_devices_of_hosts_and_folders_tell_hosts(tmp_path: Path) -> None:
     run = run_directory(tmp_path, ("10.0.0.1", [0, 1]), ("10.0.0.2", [0, 1]))
     groups = json.loads((run / "hccl.json").read_text())["server_list"]
