@@ -115,6 +115,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.live": (
             "cluster_collect.live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
             "cluster_collect.selection.suspects cluster_collect.inventory.nodesets cluster_collect.runner "
+            "cluster_collect.show.progress "
             f"{_COLLECTOR} cluster_run"
         ),
         # Collectives of hosts are laid beside each other as the analysis does it.
@@ -125,7 +126,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What is said while a job runs is what the hooks say after it.
         "cluster_collect.live.watch": (
             "cluster_collect.live.collected cluster_collect.live.options cluster_collect.live.outcome "
-            "cluster_collect.runner "
+            "cluster_collect.runner cluster_collect.show.progress "
             f"cluster_tell {_COLLECTOR} cluster_run"
         ),
         "cluster_collect": "cluster_collect cluster_run",

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from cluster_collect.live.capture import capture, remove_captures
 from cluster_collect.live.collectives import elsewhere
@@ -30,17 +29,6 @@ from cluster_run.said.chinese import Language
 
 #: What the name of a run directory ends in that holds the suspects of another one at a higher level.
 SUSPECTS_SUFFIX = "-suspects"
-
-
-class Display(Protocol):
-    """Display of a collection."""
-
-    @property
-    def tracker(self) -> ProgressListener:
-        """The sentence about it."""
-
-    def tick(self) -> None:
-        """Called a few times a second."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from cluster_collect.live.collected import Display, Hosts, Taken, analysed, taken
+from cluster_collect.live.collected import Hosts, Taken, analysed, taken
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import Captured, Lost
 from cluster_collect.live.prepare import earlier_bytes, found, peeked
 from cluster_collect.live.sessions import opened_sessions
 from cluster_collect.runner import run_interruptibly
+from cluster_collect.show.progress import Display
 from cluster_collect.wording import format_bytes, format_seconds
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from cluster_collect.live.collected import SUSPECTS_SUFFIX, Display, Hosts, analysed, findings_of, taken
+from cluster_collect.live.collected import SUSPECTS_SUFFIX, Hosts, analysed, findings_of, taken
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import reasons
 from cluster_collect.runner import run_interruptibly
+from cluster_collect.show.progress import Display
 from cluster_collect.wording import format_seconds
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
 from cluster_run.files import json_of, write_text_whole
