@@ -55,8 +55,11 @@ def tell_what_is_missing(
     if steps is not None and operators is not None:
         _tell_silent_steps(reading, reported, steps, operators)
     matrix = basename(files.get("matrix", ""))
-    if matrix and matrix not in reported and links is not None and not links and operators:
-        reading.problem(fact("no_link_in_it"), matrix, "parse_again")
+    file = matrix or _database(files)
+    # A database of Level0 has no links.
+    is_asked = (matrix or links) and file not in reported
+    if is_asked and operators and links is not None and operators.isdisjoint(links):
+        reading.problem(fact("no_link_in_it"), file, "parse_again")
 
 
 def _tell_missing_files(

@@ -93,6 +93,14 @@ def test_preparing_that_is_a_point_in_time_is_no_time(tmp_path: Path, preparing:
 ZEROS = (0.0,) * len(STEP_ROW)
 
 
+def test_links_of_other_steps_than_the_operators_are_told(tmp_path: Path) -> None:
+    tables = tables_of_damaged_database(tmp_path, "CommAnalyzerMatrix SET step = NULL")
+    assert [one.kind for one in tables.problems] == ["no_link_in_it"]
+    capture = write_capture(tmp_path / "text", 0, links={"step51": LINKS})
+    (problem,) = read_rank(source_of(capture)).problems
+    assert (problem.kind, problem.file) == ("no_link_in_it", "communication_matrix.json")
+
+
 @pytest.mark.parametrize("row", [ZEROS, (0, *STEP_ROW[1:])])
 def test_a_step_in_which_a_device_computed_nothing_was_not_measured_and_is_told(
     tmp_path: Path, row: tuple[float, ...]
@@ -225,7 +233,7 @@ def test_a_matrix_without_links_is_told_where_the_rank_communicated(tmp_path: Pa
     capture = write_capture(tmp_path, 0)
     (capture / OUTPUT / "communication_matrix.json").write_text("{}")
     assert reasons(read_rank(source_of(capture))) == [
-        ("communication_matrix.json", "it holds no link, though the rank communicated")
+        ("communication_matrix.json", "it holds no link of the steps in which the rank communicated")
     ]
 
 

@@ -15,6 +15,7 @@ from cluster_analysis.discovery.discover import discover
 from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
+    LINKS,
     OPS,
     OUTPUT,
     STEP_ROW,
@@ -92,7 +93,12 @@ def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_use
     root = job[0].parent
     for name, ended in (("old_ascend_pt", 100), ("new_ascend_pt", 200)):
         capture = write_capture(
-            root, BAD, name, steps=step_csv({str(ended): STEP_ROW}), ops={f"step{ended}": OPS}
+            root,
+            BAD,
+            name,
+            steps=step_csv({str(ended): STEP_ROW}),
+            ops={f"step{ended}": OPS},
+            links={f"step{ended}": LINKS},
         )
         write_info(capture, BAD, ended_ns=ended)
     for path in sorted(job[BAD].rglob("*"), reverse=True):
