@@ -39,7 +39,7 @@ def inventory_text(
     return json.dumps(document, indent=1) + "\n"
 
 
-def read_rank_table(path: Path) -> RankTable:
+def rank_table_of_job(path: Path) -> RankTable:
     """Read a rank table.
 
     Raises:

@@ -15,7 +15,7 @@ from cluster_hook.follow.fleet import remember
 from cluster_hook.follow.inventory import (
     HostDefaults,
     inventory_text,
-    read_rank_table,
+    rank_table_of_job,
     resolve_addresses,
     server_ids_of,
 )
@@ -91,7 +91,7 @@ def plan_run(job: ReportedJob, request: ProfileRequest, defaults: HostDefaults) 
         InputError: the rank table cannot be read, or the job's nodes are unknown.
     """
     shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
-    table = read_rank_table(request.rank_table) if request.rank_table else None
+    table = rank_table_of_job(request.rank_table) if request.rank_table else None
     if shared and not request.is_per_node and table is None:
         run = Path(request.profile_dir)
         return RunPlan(
