@@ -101,7 +101,9 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)
     ]
     for local in (one for one in case.local_times if not one.is_computing):
-        longer_us = view.paused_us - np.maximum(np.nan_to_num(median(view.paused_us, 0)), 0.0)
+        # Where input comes late by turns, it may in most steps of a rank: its peers tell what is usual.
+        longer_us = view.paused_us + np.maximum(np.nan_to_num(case.deviation(local).level), 0.0)[:, None]
+        longer_us -= np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > local.event_effect
         is_pause[case.ranks_of(sure)] = False
         is_pause[:, sorted(all_pause)] = False
