@@ -141,11 +141,11 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
 def _more_work(case: Case, known: BoolArray) -> FloatArray:
     """How much longer `known` ranks (R,) compute than other hosts for more or longer calls, as logarithms.
 
-    All of a host may have the same samples, where ranks share them.
+    All of a host may have the same samples, where ranks share them: these lengthen all who do alike.
     """
     view, calls = case.view, np.where(known, case.work_by_calls, np.nan)
     more = np.fmax(relative_to_other_hosts(calls[:, None], view)[:, 0], 0.0)
-    longer = 0.0 if case.kernels is None else case.kernels.of_samples(known, view)
+    longer = 0.0 if case.kernels is None else group_medians(case.kernels.of_samples(known, view), view.sample)
     return more + np.where((np.bincount(view.sample)[view.sample] > 1) | (view.replica < 0), longer, 0.0)
 
 
