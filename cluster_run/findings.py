@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -75,6 +76,11 @@ class Evidence:
     peers_median: float
     peers_mad: float
     n_peers: int
+
+    @property
+    def beyond_share(self) -> float:
+        """By how much of the peers' number its own lies above it; infinite where theirs is 0."""
+        return self.value / self.peers_median - 1.0 if self.peers_median > 0 else math.inf
 
 
 @dataclass(frozen=True)

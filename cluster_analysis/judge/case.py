@@ -25,6 +25,7 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.ids import HostId
 
 
 class Case(Struct, frozen=True, dict=True):
@@ -44,13 +45,27 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def network(self) -> Observations | None:
-        """Observations of the network: links; else what each rank sent, or at least whole operators."""
-        if self.links is not None:
-            return self.links
-        sent, teams = self.evidence.sent, self.operators
-        if teams is None or not sent.num_rows:
-            return teams
-        return observe_sent(sent, teams, self.view, self.limits)
+        """Observations of the network: links; where none were read what ranks sent, or at least operators.
+
+        Files may show those inside of hosts alone, or those between hosts.
+        """
+        sent, links, seen = self.evidence.sent, self.links, self.operators
+        if seen is None:
+            return links
+        seen = observe_sent(sent, seen, self.view, self.limits) if sent.num_rows else seen
+        return seen if links is None else seen.beside(links, ~self.is_read(seen))
+
+    def hosts_of_units(self, seen: Observations) -> tuple[list[frozenset[HostId]], BoolArray]:
+        """The hosts of each unit of the network, and whether these are several."""
+        hosts = [frozenset(self.view.hosts_of_ranks(ranks)) for ranks in seen.members]
+        return hosts, np.array([len(one) > 1 for one in hosts], bool)
+
+    def is_read(self, seen: Observations) -> BoolArray:
+        """Whether links were read that reach as far as each unit (U,): inside a host, or to another one."""
+        seen_as, read = (
+            self.hosts_of_units(one)[1] if one else np.zeros(0, bool) for one in (seen, self.links)
+        )
+        return np.isin(seen_as, read)
 
     @cached_property
     def transfers(self) -> Transfers | None:
@@ -202,4 +217,5 @@ class Case(Struct, frozen=True, dict=True):
 
 def build_case(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Case:
     """Prepare a job of at least one step for its detectors."""
-    return Case(evidence, build_view(evidence, topology), observe(evidence, topology, limits), limits)
+    view = build_view(evidence, topology)
+    return Case(evidence, view, observe(evidence, topology, limits, view.graph), limits)

@@ -172,12 +172,10 @@ def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
     lasts = suspect.pattern in ("persistent", "intermittent")
     if one.cost_us is None or suspect.cause != "compute" or not lasts or not suspect.evidence:
         return one
-    row = suspect.evidence[0]
-    excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
     alike = len(set(context.view.role.tolist())) < 2
     least = limits.natural_effect if alike else limits.single_step_device_effect
     is_host = alike and suspect.record.subject == "host"
-    late = (one.saving.bound_us or 0.0) if is_host or excess >= least else 0.0
+    late = (one.saving.bound_us or 0.0) if is_host or suspect.evidence[0].beyond_share >= least else 0.0
     if late < max(TWICE * (one.weight_us or 0.0), limits.sure_cost_share * context.step_us):
         return one
     said = (*one.facts, fact("late_even_so", cost_us=late))
@@ -231,8 +229,7 @@ def _chance_of_nature(suspect: Suspect, view: JobView, limits: Thresholds) -> fl
     """P that one of all healthy devices, or hosts, is as slow: one in a hundred has a long tail."""
     if (suspect.cause, suspect.pattern) != ("compute", "persistent"):
         return 0.0
-    row = suspect.evidence[0]
-    excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
+    excess = suspect.evidence[0].beyond_share
     n_units = len(view.hosts) if suspect.record.subject == "host" else len(view.ranks)
     return min(1.0, n_units * limits.natural_share * math.exp(-excess / limits.natural_tail))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,6 @@ from cluster_analysis.thresholds.judging import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
-from cluster_run.ids import Rank
 from cluster_run.kinds import NoteFact
 
 
@@ -139,12 +139,13 @@ def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
     host = np.array([view.host[one][0] for one in replicas])
     with np.errstate(invalid="ignore"):
         level = np.stack([median(np.log(view.computing_us[one]), 0) for one in replicas])
-        apart = np.abs(level[:, None] - level[None]).mean(axis=2)
+    level = level[:, np.isfinite(level).all(axis=0)]
     together = (host[:, None] == host[None]) & ~np.eye(len(host), dtype=bool)
     of_two = host[:, None] != host[None]
-    if not together.any() or not of_two.any():
+    if not together.any() or not of_two.any() or not level.size:
         return False
-    return bool(np.nanmean(apart[together]) >= HALFWAY * np.nanmean(apart[of_two]))
+    apart = np.abs(level[:, None] - level[None]).mean(axis=2)
+    return bool(apart[together].mean() >= HALFWAY * apart[of_two].mean())
 
 
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
@@ -168,19 +169,18 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 def uncompared_network(case: Case) -> list[Fact]:
     """Communication without a reference: how long it should take is not known.
 
-    Links between the only two hosts; what crosses hosts, or stays inside, where only other links were read;
-    where none were, collectives without similar ones, whose members sent at unlike speeds. A slow network
-    costs no more there than their time that computing does not cover.
+    Links between the only two hosts; where no links of that reach were read, collectives without similar
+    ones, whose members sent at unlike speeds. A slow network costs no more there than their time that
+    computing does not cover.
     """
     view, graph, transfers = case.view, case.view.graph, case.transfers
-    links, teams, seen = case.links, case.operators, case.network
+    teams, seen = case.operators, case.network
     if graph is None or transfers is None or teams is None or seen is None:
         return []
-    if links is None:
-        left = _known_by_operators(case, graph, teams, seen)
-    else:
-        is_read = np.isin(_hosts_of(view, teams)[1], _hosts_of(view, links)[1])
-        left = np.where(is_read[teams.unit], _known_by_links(case, transfers, links), 0.0)
+    left = np.where(
+        case.is_read(teams)[teams.unit],
+        _known_by_links(case, transfers, seen), _known_by_operators(case, graph, teams, seen),
+    )  # fmt: skip
     took_us = graph.sum_by_cell((graph.transfer_us * (1.0 - left))[graph.operator])
     exposed_us = rows_at(graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
@@ -190,18 +190,13 @@ def uncompared_network(case: Case) -> list[Fact]:
     return [fact("uncompared_network", n_groups=n_groups, step_share=share)]
 
 
-def _hosts_of(view: JobView, seen: Observations) -> tuple[list[frozenset[str]], BoolArray]:
-    """The hosts of each unit of the network, and whether these are several."""
-    hosts = [frozenset(view.topology.hosts.get(Rank(rank), "") for rank in one) for one in seen.members]
-    return hosts, np.array([len(one) > 1 for one in hosts], bool)
-
-
-def _known_by_links(case: Case, transfers: Transfers, links: Observations) -> FloatArray:
+def _known_by_links(case: Case, transfers: Transfers, seen: Observations) -> FloatArray:
     """How much of each operator's transfer (O,) is no slower than comparable links of the job."""
-    hosts, is_between = _hosts_of(case.view, links)
+    hosts, is_between = case.hosts_of_units(seen)
+    is_between &= seen.is_link
     left = np.where(is_between, 0.0, 1.0)
-    if len({one for one in hosts if len(one) > 1}) != 1:
-        level = units_of(links, case.limits).level  # no link is quicker than it was built
+    if len(set(compress(hosts, is_between))) != 1:
+        level = units_of(seen, case.limits).level  # no link is quicker than it was built
         quickest = np.sort(level[is_between & np.isfinite(level)])[:FEWEST_PEERS]
         if len(quickest) < FEWEST_PEERS or not quickest[-1] <= -np.log(TWICE):
             return np.ones_like(transfers.took_us)
@@ -211,13 +206,13 @@ def _known_by_links(case: Case, transfers: Transfers, links: Observations) -> Fl
 
 def _known_by_operators(case: Case, graph: Graph, teams: Observations, seen: Observations) -> FloatArray:
     """1 for each operator (O,) that has comparable ones among `seen`, in numbers of `teams`; else 0."""
-    hosts, is_between = _hosts_of(case.view, seen)
-    alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)
+    hosts, is_between = case.hosts_of_units(seen)
+    alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes) & ~seen.is_link[seen.unit]
     # Groups over the same hosts share what joins these: it makes all of them slow.
     across = {(kind, hosts[at]) for kind, at in zip(seen.kind, seen.unit, strict=True) if is_between[at]}
     n_ways = np.bincount([kind for kind, _ in across], minlength=len(seen.kinds))
     alike &= ~is_between[seen.unit] | (n_ways[seen.kind] > 1)
-    compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
+    compared = np.zeros((len(seen.groups), len(seen.kinds)), bool)
     compared[seen.group[alike], seen.kind[alike]] = True
     are_alike = np.array([case.slow_senders.get(name) == () for name in teams.groups], bool)
     is_known = compared[teams.group, teams.kind] | graph.is_message | are_alike[teams.group]

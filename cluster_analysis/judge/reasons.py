@@ -70,8 +70,7 @@ def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect
     row = _row(_CLOCK, float(np.median(own)) if len(own) else np.nan, _known(clocks_mhz, peers.tolist()))
     if row is None or not row.peers_median > 0:
         return suspect
-    time = suspect.evidence[0]
-    needed = HALFWAY * max(STEADY_SIGMA, time.value / time.peers_median - 1.0)
+    needed = HALFWAY * max(STEADY_SIGMA, suspect.evidence[0].beyond_share)
     below = row.peers_median - row.value
     if below < needed * row.value or below < CLEAR_SIGMAS * row.peers_mad:
         return suspect

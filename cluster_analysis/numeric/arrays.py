@@ -24,15 +24,18 @@ def has_text(column: Any, *texts: str) -> BoolArray:
     return np.asarray(np.isin(code, [number for number, name in enumerate(known) if name in texts]))
 
 
-def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
-    """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
+def codes(column: Any, known: tuple[str, ...] = ()) -> tuple[tuple[str, ...], IntArray]:
+    """Return the sorted distinct texts of a column, behind `known` ones, and each row's position in them.
+
+    Null is "".
+    """
     if column.null_count or not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).fill_null("").dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
     indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
     texts = encoded.dictionary.to_pylist()
     used = np.flatnonzero(np.bincount(indices, minlength=len(texts))).tolist()
-    names = sorted({texts[i] for i in used})
+    names = [*known, *sorted({texts[i] for i in used}.difference(known))]
     place = {text: number for number, text in enumerate(names)}
     position = np.zeros(max(len(texts), 1), np.int32)
     position[used] = [place[texts[i]] for i in used]

@@ -88,10 +88,8 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     """
     if len(view.steps) >= limits.min_steps_confident:
         return suspect
-    row, is_computing = suspect.evidence[0], suspect.cause == "compute"
-    excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else np.inf
-    is_multiple = 1.0 + excess >= limits.single_step_idle_factor
-    is_long = excess >= limits.natural_effect if is_computing else is_multiple
+    excess, is_computing = suspect.evidence[0].beyond_share, suspect.cause == "compute"
+    is_long = excess >= (limits.natural_effect if is_computing else limits.single_step_idle_factor - 1.0)
     rank, in_all = view.position_of(suspect.ranks[0]), np.ones(len(view.steps), bool)
     is_spread = suspect.is_slow_host or not view.in_one_gap(rank, in_all)
     if is_long and is_spread and suspect.cause != "input":

@@ -6,8 +6,7 @@ A single operator that lasts many times as long as similar ones is an event: aft
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,8 +31,6 @@ from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
 from cluster_run.kinds import FaultKind
 
-#: The most that any part may save in each step (S,), worked out once it is asked for.
-Bound = Callable[[], FloatArray]
 #: Kind of a part, and its facts: with observed links, and with operators only.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "link": ("slow_link", "link_both_ways", "operators_between_two"),
@@ -64,43 +61,28 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    most_us = cache(lambda: _most_us(case, np.where(units.slow, np.exp(-units.level), 1.0)))
     slow: list[Suspect] = []
     for part in cover(units, host_of):
-        slow += _lasting(case, units, _narrowed(case, seen, part), most_us)
+        slow += _lasting(case, units, _narrowed(case, seen, part))
     by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
-    left = np.ones(len(units.level))
     for step, then in units_by_step(seen, units, case.limits):
-        left = np.where(then.slow, np.fmin(left, np.exp(-then.level)), left)
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
-    most_us = cache(lambda: _most_us(case, left))
     for some in by_steps.values():
-        slow += _of_steps(case, some, most_us)
+        slow += _of_steps(case, some)
     yield from (*slow, *_events(case, slow))
 
 
-def _most_us(case: Case, left: FloatArray) -> FloatArray:
-    """The most that a part may save in each step (S,): all of them, if `left` of units' time (U,) is left."""
-    graph, transfers = case.view.graph, case.transfers
-    if graph is None or transfers is None:
-        return np.full(len(case.view.steps), np.inf)
-    # What no link shows becomes as quick as similar ones, whichever these are.
-    rest = np.where(transfers.is_unseen, 0.0, transfers.remaining([Mended(transfers, left)]))
-    return np.asarray(graph.saved_us(rest).max(axis=0))
-
-
-def _lasting(case: Case, units: Units, part: Part, most_us: Bound) -> Iterator[Suspect]:
+def _lasting(case: Case, units: Units, part: Part) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in all steps; what may be chance only if it may cost enough."""
     p_value = len(units.members) * float(np.prod(units.chance[[*part.explained]]))
     least_us = WARNING_COST_SHARE * case.view.mean_step_us * (p_value > case.limits.listed_p_value)
-    if most_us().mean() >= least_us:
-        suspect = _suspect(case, [units], part, p_value)
-        if suspect.most_us(case.view.graph) >= least_us:
-            yield suspect
+    suspect = _suspect(case, [units], part, p_value)
+    if suspect.most_us(case.view.graph) >= least_us:
+        yield suspect
 
 
-def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Bound) -> Iterator[Suspect]:
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
     n_steps, limits = len(case.view.steps), case.limits
     steps, units, parts = zip(*some, strict=True)
@@ -115,8 +97,6 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Boun
     # One operator of a link in each step, over twice as long, is an event of its own.
     is_single = (np.sum([one.n[own] for one in units], axis=0) <= len(steps)).all()
     if part.name == "link" and is_single and (_level(units, own) > np.log(TWICE)).all():
-        return
-    if most_us()[[*steps]].sum() < least_us * n_steps:
         return
     suspect = _suspect(case, units, part, p_value, steps)
     if suspect.most_us(case.view.graph) >= least_us:
@@ -138,7 +118,8 @@ def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
     """Narrow a group to the link of two members, if just these sent more slowly: each shows it."""
     if part.name != "group":
         return part
-    slow = {one for at in part.explained for one in case.slow_senders.get(seen.groups[at], ())}
+    groups = np.unique(seen.group[np.isin(seen.unit, part.explained)]).tolist()
+    slow = {one for at in groups for one in case.slow_senders.get(seen.groups[at], ())}
     return replace(part, name="link", ranks=tuple(sorted(slow))) if len(slow) == 2 else part
 
 
@@ -153,7 +134,8 @@ def _suspect(
     level = _level(by_step, slow)
     ratio = float(np.exp(median(level)))
     ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
-    if case.links is None:
+    is_shown = bool(units.is_link[slow].any())
+    if not is_shown:
         ends |= {(part.ranks, transport)} if part.name == "link" else set()
         ends |= {(pair[::-1], by) for pair, by in ends}
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
@@ -171,15 +153,15 @@ def _suspect(
         facts = [fact("only_two_links")]
     facts += [fact("may_be_built")] if part.may_be_built and steps is None else []
     # The receiver of the data is a guess.
-    separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
-    if case.links is not None:
+    separable = not facts and (is_shown or not case.evidence.sent.num_rows)
+    if is_shown:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
         known = {"n_links": n_others, "n_seen": int(sum(one.n[slow].sum() for one in by_step))}
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
         facts.append(fact("no_matrix"))
     # Of two links the slower one may be as it should, and the other one new.
-    is_doubtful = case.links is None or (part.name == "link" and n_others < FEWEST_PEERS)
+    is_doubtful = not is_shown or (part.name == "link" and n_others < FEWEST_PEERS)
     left = np.ones(len(units.level))
     left[slow] = np.exp(-level)
     mended = None if case.transfers is None else Mended(case.transfers, left, steps)
@@ -225,7 +207,7 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     may_last = may_be & seen.is_group[seen.unit]  # the shortest elapse of a message may be a wait
     lasts = np.flatnonzero(may_last & (own <= np.log(TWICE)) & rest.are_events(least_us))
     if len(lasts):
-        one = _stopped(case, seen, lasts, ())
+        one = _stopped(case, seen, lasts, {})
         yield replace(one, facts=(one.facts[0], fact("at_a_place")), confidence="low", is_alarm=False)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
     hit = np.flatnonzero(may_be & replace(rest, excess=seen.excess + np.log(left)).are_events(least_us))
@@ -235,8 +217,8 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
         at = hit[seen.unit[hit] == team]
         links, steps = _links_of(entries, shows, seen, at), tuple(np.unique(seen.step[at]).tolist())
         # The shortest elapse of a collective is no wait, a message's may be: its link must show the event.
-        if seen.is_group[team] or case.links is None or links:
-            by_steps.setdefault(steps_of.setdefault(links, steps) if links else steps, []).append(team)
+        if seen.is_group[team] or links:
+            by_steps.setdefault(steps_of.setdefault(tuple(links), steps) if links else steps, []).append(team)
     for teams in by_steps.values():
         at = hit[np.isin(seen.unit[hit], teams)]
         event = _stopped(case, seen, at, _links_of(entries, shows, seen, at))
@@ -245,21 +227,21 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
             yield event
 
 
-def _links_of(links: Observations, shows: IntArray, seen: Observations, hit: IntArray) -> tuple[Link, ...]:
-    """The slowest link of each group of some operators, among the entries that show events."""
-    found = []
+def _links_of(links: Observations, shows: IntArray, seen: Observations, hit: IntArray) -> dict[Link, bool]:
+    """The slowest link of each group of some operators that shows an event: whether a file shows it alone."""
+    found = {}
     for group in np.unique(seen.group[hit]).tolist():
-        is_own = (np.array(links.groups) == seen.groups[group])[links.group[shows]]
-        at = shows[is_own & np.isin(links.step[shows], seen.step[hit])]
+        at = shows[(links.group[shows] == group) & np.isin(links.step[shows], seen.step[hit])]
         if len(at):
             unit = int(links.unit[at[np.argmax(links.time_us[at])]])
             src, dst = links.members[unit]
-            found.append(Link(Rank(src), Rank(dst), links.transport[unit]))
-    return tuple(dict.fromkeys(found))
+            found[Link(Rank(src), Rank(dst), links.transport[unit])] = bool(links.is_link[unit])
+    return found
 
 
-def _stopped(case: Case, seen: Observations, operators: IntArray, links: tuple[Link, ...]) -> Suspect:
-    """The suspect of operators that stood still together."""
+def _stopped(case: Case, seen: Observations, operators: IntArray, shown: dict[Link, bool]) -> Suspect:
+    """The suspect of operators that stood still together, and which links show it."""
+    links = tuple(shown)
     steps = tuple(np.unique(seen.step[operators]).tolist())
     teams = [seen.members[team] for team in np.unique(seen.unit[operators]).tolist()]
     ranks = tuple(sorted({Rank(rank) for one in teams for rank in one}))
@@ -282,7 +264,7 @@ def _stopped(case: Case, seen: Observations, operators: IntArray, links: tuple[L
     why = fact("host_link_stopped" if is_inside else "packets_lost")
     facts = [said, why if is_sure else fact("absent_members")]
     facts += [fact("stood_still_together", n_groups=len(teams))] if len(teams) > 1 and len(links) != 1 else []
-    facts += [fact("no_matrix")] if case.links is None and links else []
+    facts += [fact("no_matrix")] if not all(shown.values()) else []
     factor = np.ones(len(seen.unit))
     factor[operators] = np.exp(-seen.excess[operators])
     return Suspect(

@@ -14,6 +14,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, has_tex
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import MOSTLY
@@ -22,14 +23,18 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 
 
-def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Observations | None:
-    """Turn link rows into observations; totals only where nothing finer is known. None without any."""
-    table = evidence.links
+def observe(
+    evidence: JobEvidence, topology: Topology, limits: Thresholds, graph: Graph | None = None
+) -> Observations | None:
+    """Turn link rows into observations; totals only where nothing finer is known. None without any.
+
+    Kinds of operators and groups are numbered as in the graph.
+    """
+    table, types, known = evidence.links, graph.types if graph else (), graph.groups if graph else ()
     if not table.num_rows:
         return None
-    (transports, transport), (kinds, kind), (groups, group) = (
-        codes(table[name]) for name in ("transport", "op_type", "group")
-    )
+    transports, transport = codes(table["transport"])
+    (kinds, kind), (groups, group) = codes(table["op_type"], types), codes(table["group"], known)
     src, dst = (np.asarray(table[name].to_numpy(), np.int32) for name in ("src_rank", "dst_rank"))
     step = np.searchsorted(evidence.steps, table["step"].to_numpy())
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
@@ -56,7 +61,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     carriers = tuple(transports[code] for code in transport[first].tolist())
     return Observations(
         unit, step, kind, group[rows], size, time, excess, kinds, groups,
-        members, np.zeros(len(first), bool), carriers,
+        members, np.zeros(len(first), bool), carriers, np.ones(len(first), bool),
     )  # fmt: skip
 
 

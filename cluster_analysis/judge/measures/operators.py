@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import IntArray, codes
+from cluster_analysis.numeric.arrays import codes
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
@@ -58,7 +57,7 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     return Observations(
         team, graph.operator_step, kind, graph.operator_group, size, time_us, excess, graph.types,
         graph.groups, tuple(members), np.arange(len(members)) < n_groups,
-        tuple(np.where(crosses, "RDMA", "HCCS").tolist()),
+        tuple(np.where(crosses, "RDMA", "HCCS").tolist()), np.zeros(len(members), bool),
     )  # fmt: skip
 
 
@@ -71,34 +70,28 @@ def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thr
         sent: SENT of the job.
         teams: what its operators show.
     """
-    (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
+    carriers, carrier = codes(sent["transport"])
+    kind, team = codes(sent["op_type"], teams.kinds)[1], codes(sent["group"], teams.groups)[1]
     is_remote = np.array([one == "RDMA" for one in carriers], bool)[carrier]
-    team_of, kind_of = ({name: at for at, name in enumerate(one)} for one in (teams.groups, teams.kinds))
-    team = np.array([team_of.get(name, -1) for name in groups], np.int64)[group]
-    kind = np.array([kind_of.get(name, -1) for name in kinds], np.int64)[kind]
-    rows = np.flatnonzero((team >= 0) & (kind >= 0) & np.isin(group, group[is_remote]))
+    is_known = (team < len(teams.groups)) & (kind < len(teams.kinds))
+    rows = np.flatnonzero(is_known & np.isin(team, team[is_remote]))
     carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
     columns = (sent[name].to_numpy() for name in ("size_bytes", "time_us", "rank", "step"))
     size, time, rank, step = (np.asarray(one)[rows] for one in columns)
     unit = combined(carrier, team, rank)[1]
     n_members = np.array([len(one) for one in teams.members], np.int32)[team]
-    alike = carrier, kind, half_octaves(size), n_members
+    excess = beyond_class(
+        unit, (carrier, kind, half_octaves(size), n_members), np.log(time / size), limits.link_effect
+    )
     first = first_positions(unit)
     senders = zip(rank[first].tolist(), team[first].tolist(), is_remote[first].tolist(), strict=True)
-    ends = _ends(list(senders), teams, view.topology.hosts)
-    kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
-    own_rows = {
-        "unit": len(teams.members) + unit, "step": np.searchsorted(view.steps, step), "kind": kind,
-        "group": team, "size_bytes": size, "time_us": time,
-        "excess": beyond_class(unit, alike, np.log(time / size), limits.link_effect),
-    }  # fmt: skip
-    return replace(
-        teams,
-        **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
-        members=(*teams.members, *ends),
-        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
-        transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
-    )
+    ends, no = _ends(list(senders), teams, view.topology.hosts), np.zeros(len(first), bool)
+    own = Observations(
+        unit, np.searchsorted(view.steps, step), kind, team, size, time, excess, teams.kinds, teams.groups,
+        tuple(ends), no, tuple(carriers[at] for at in carrier[first].tolist()), no,
+    )  # fmt: skip
+    is_shown = teams.is_group & np.isin(np.arange(len(teams.members)), team)
+    return teams.beside(own, ~is_shown)
 
 
 def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...]]:
@@ -108,7 +101,7 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     Small operators are latency, and say nothing.
     """
     sent = sent.filter(pc.greater_equal(sent["size_bytes"], SMALL_BYTES))
-    (_, carrier), (_, kind), (groups, group) = _named(sent)
+    (_, carrier), (_, kind), (groups, group) = (codes(sent[one]) for one in ("transport", "op_type", "group"))
     rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
     unit = combined(carrier, group, rank)[1]
     alike = carrier, kind, group, half_octaves(size)
@@ -118,10 +111,6 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     n_members = np.bincount(group[member], minlength=len(groups))
     slow = first[~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))]
     return {name: tuple(np.unique(rank[slow[group[slow] == at]]).tolist()) for at, name in enumerate(groups)}
-
-
-def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
-    return [codes(sent[name]) for name in ("transport", "op_type", "group")]
 
 
 def _ends(

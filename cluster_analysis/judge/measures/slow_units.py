@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from msgspec import Struct
@@ -30,7 +31,7 @@ class Observations(Struct, frozen=True):
     ln(time per byte) beyond that of similar ones, NaN where there is none to compare with.
 
     Units (U,): `members` are sender and receiver, or all ranks of a group in order (`is_group`), `transport`
-    what carries their data.
+    what carries their data. `is_link`: a file shows this link alone.
     """
 
     unit: IntArray
@@ -45,6 +46,20 @@ class Observations(Struct, frozen=True):
     members: tuple[tuple[int, ...], ...]
     is_group: BoolArray
     transport: tuple[str, ...]
+    is_link: BoolArray
+
+    def beside(self, links: Observations, kept: BoolArray) -> Observations:
+        """Put the units `kept` (U,) of these behind those of links, whose names they have, too."""
+        rows, number = np.flatnonzero(kept[self.unit]), len(links.members) + np.cumsum(kept) - 1
+        own, of_rows = replace(self, unit=number[self.unit]), "unit step kind group size_bytes time_us excess"
+        return replace(
+            links,
+            members=(*links.members, *compress(self.members, kept)),
+            transport=(*links.transport, *compress(self.transport, kept)),
+            is_group=np.r_[links.is_group, self.is_group[kept]],
+            is_link=np.r_[links.is_link, self.is_link[kept]],
+            **{name: np.r_[getattr(links, name), getattr(own, name)[rows]] for name in of_rows.split()},
+        )
 
     def are_events(self, least_us: float) -> BoolArray:
         """Which observations are events: longer than contention makes a usual one, and by a least time."""
@@ -68,6 +83,7 @@ class Units(Struct, frozen=True, dict=True):
     slow: BoolArray
     chance: FloatArray
     rate: FloatArray
+    is_link: BoolArray
 
     @cached_property
     def healthy(self) -> Mapping[str, tuple[int, float]]:
@@ -128,7 +144,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
         chance[own] = np.maximum(chance[own], student_tail(beyond, max(len(levels) // 2, 1)))
     rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit, n_units)
     rates = np.where(seen.is_group | np.isnan(rates), np.inf, rates)
-    return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)
+    return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates, seen.is_link)
 
 
 def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:

@@ -31,12 +31,13 @@ class Mended(Struct, frozen=True):
 class Transfers(Struct, frozen=True):
     """The time of each link in collectives of one group, type and step, as a share of these (N,).
 
-    Of several in a step the middle of each link's counts. `unit` is the link, `kind` a number for group and
-    type, `cell` for these and the step, `part` for these and what carries the data, `path` with its sender,
-    `cell_of_part` the cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that
-    kind, and `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges
-    in a ring if they last as usually between two ranks, infinite of others; `alike` numbers type and size;
-    `usual_us` is the middle of a group's or pair's of a type and step, `is_unseen` whether links are missing.
+    Of several in a step the middle of each link's counts; where only links inside hosts were read, what these
+    leave of an operator between hosts. `unit` is the link, `kind` a number for group and type, `cell` for
+    these and the step, `part` for these and what carries the data, `path` with its sender, `cell_of_part` the
+    cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that kind, and
+    `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges in a ring
+    if they last as usually between two ranks, infinite of others; `alike` numbers type and size; `usual_us`
+    is the middle of a group's or pair's of a type and step, `is_unseen` whether links are missing.
     """
 
     n_steps: int
@@ -116,17 +117,14 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
         teams: these as observations, in their order.
         seen: links; or operators, where none was observed.
     """
-    group_of, kind_of = ({name: at for at, name in enumerate(one)} for one in (seen.groups, seen.kinds))
-    of_groups = np.array([group_of.get(name, -1) for name in teams.groups], np.int64)[teams.group]
-    of_kinds = np.array([kind_of.get(name, -1) for name in teams.kinds], np.int64)[teams.kind]
     partners = np.r_[graph.rank, -1]
     source, target = partners[graph.sender], partners[graph.receiver]
     is_ring = np.zeros(len(graph.transfer_us), bool)
     is_ring[graph.operator[(source >= 0) & (target >= 0) & (source != target)]] = True
-    wanted = of_groups * len(seen.kinds) + of_kinds
+    wanted = teams.group.astype(np.int64) * len(seen.kinds) + teams.kind
     known, kind = distinct(seen.group.astype(np.int64) * len(seen.kinds) + seen.kind)
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    is_known = (known[place] == wanted) & (of_groups >= 0) & (of_kinds >= 0) & (is_ring | ~graph.is_message)
+    is_known = (known[place] == wanted) & (is_ring | ~graph.is_message)
     operator_kind = np.where(is_known, place, -1)
     unit_of = {pair: at for at, pair in enumerate(seen.members)}
     of_team = np.array([unit_of.get(pair, -1) for pair in teams.members])
@@ -142,6 +140,9 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     unit, step = seen.unit[first], seen.step[first]
     cell = combined(kind[first], step)[1]
     part = combined(cell, np.unique(seen.transport, return_inverse=True)[1][unit])[1]
+    share_of, is_link, inner = medians_of(share[rows], row), seen.is_link[unit], np.zeros(len(cell))
+    np.maximum.at(inner, cell[is_link], share_of[is_link])
+    share_of = np.where(is_link, share_of, np.maximum(share_of - inner[cell], 0.0))
     # A rank that takes part and is not seen to send has no files, or lost its records.
     both = np.array([(one[0], one[-1]) for one in seen.members], np.int32)[unit]
     path, shown = combined(part, both[:, 0])[1], np.zeros(len(took))
@@ -152,7 +153,7 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     size = half_octaves(teams.size_bytes)
     place = combined(teams.kind, size, teams.unit, teams.step)[1]
     return Transfers(
-        graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, path, part,
+        graph.n_steps, share_of, unit, step, kind[first], cell, path, part,
         cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
         combined(teams.kind, size)[1], medians_of(teams.time_us, place)[place], took_us,
         (operator_unit < 0) & (lacks_links | (operator_kind < 0)),

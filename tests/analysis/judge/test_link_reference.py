@@ -186,7 +186,7 @@ def seen(
     return Observations(
         link, zeros, zeros, zeros, size_bytes, np.ones(n), excess, ("allreduce",), ("g",),
         tuple((src, src + 100) for src in range(N_LINKS)), np.zeros(N_LINKS, bool),
-        ("HCCS",) * n_inside + ("RDMA",) * (N_LINKS - n_inside),
+        ("HCCS",) * n_inside + ("RDMA",) * (N_LINKS - n_inside), np.ones(N_LINKS, bool),
     )  # fmt: skip
 
 
@@ -247,6 +247,9 @@ def test_links_that_chance_makes_slow_in_a_job_of_so_many_are_no_alarm() -> None
 
 def test_links_that_may_be_slow_by_chance_are_no_suspects_where_they_are_known_to_cost_nothing() -> None:
     job, limits = judged(SMALL), Thresholds()
-    view, links = build_view(job.evidence, job.topology), seen(2, 2, busy_share=0.3)
+    view, links = build_view(job.evidence, job.topology), seen(4, 2, busy_share=0.3)
+    assert view.graph is not None
+    of_none = np.full(len(links.group), len(view.graph.groups))
+    links = replace(links, groups=(*view.graph.groups, "g"), group=of_none)
     found = slow_network.detect(Case(job.evidence, view, links, limits), ())
     assert max(one.p_value for one in found) <= limits.listed_p_value

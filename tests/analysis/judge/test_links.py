@@ -55,6 +55,7 @@ def broken(
         is_slow,
         np.ones(n),
         rates,
+        np.ones(n, bool),
     )
     return cover(units, host_of)
 
@@ -246,7 +247,7 @@ def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> Parts:
     transport = tuple("RDMA" if len({HOSTS[rank] for rank in one}) > 1 else "HCCS" for one in members)
     units = Units(
         members, np.ones(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n),
-        np.full(n, np.inf),
+        np.full(n, np.inf), np.zeros(n, bool),
     )  # fmt: skip
     return [(one.name, one.ranks or one.hosts) for one in cover(units, HOSTS)]
 
