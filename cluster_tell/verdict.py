@@ -106,14 +106,15 @@ class Verdict:
     def headline(self, language: Language = "en") -> str:
         """Return the verdict in one line."""
         alarms = self.alarms
-        is_chinese = int(language == "zh")
-        why = (self.why_zh if is_chinese else "") or self.why
-        ranks = {"n": self.ranks, "expected": self.expected_ranks, "why": why and COLON[is_chinese] + why}
+        why = (self.why_zh if language == "zh" else "") or self.why
+        ranks = {"n": self.ranks, "expected": self.expected_ranks}
         if alarms:
             parts = [alarms[0].text(language)]
             parts += [say("more", language, n=len(alarms) - 1)] if len(alarms) > 1 else []
+        elif self.verdict == "unknown":
+            parts = [say("could_not_tell", language, why=why or say("analysed", language, **ranks))]
         else:
-            parts = [say("could_not_tell" if self.verdict == "unknown" else "nothing", language, **ranks)]
+            parts = [say("nothing", language, **ranks)]
         shown = (self.problems_zh if language == "zh" else ()) or self.problems
         if shown:
             n = max(self.n_problems, len(shown))

@@ -142,7 +142,7 @@ def test_a_message_says_why_nothing_could_be_told(tmp_path: Path) -> None:
     verdict = read_verdict(path)
 
     assert "could not tell if anything is wrong: only 2 of 32 ranks could be read" in verdict.headline()
-    assert "无法判断是否有问题：32 张卡中只读取了 2 张" in verdict.headline("zh")
+    assert verdict.headline("zh").startswith("无法判断：32 张卡中只读取了 2 张；")
 
 
 @pytest.mark.parametrize(
