@@ -292,7 +292,7 @@ class Fleet:
         except sa.exc.SQLAlchemyError as error:
             why = str(getattr(error, "orig", None) or error).splitlines()[0]
             other = "is its directory there?" if self._is_sqlite else f"does psql {self.name} reach it?"
-            advice = f"is it a fleet's database, and may you write it? {other}"
+            advice = f"is it a fleet's database, is there room, and may you write it? {other}"
             raise InputError(f"{self.name}: {why}", advice) from error
 
     def _bring_up_to_date(self) -> None:

@@ -85,5 +85,5 @@ def not_captured(
     advices = list(dict.fromkeys(why.advice for why in lost.values() if why.advice))[:MOST_TOLD]
     enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
     if quorum is None and len(lost) < len(names):
-        advices.append("--require quorum N goes on without some")
+        advices.insert(0, "--require quorum N goes on without some")
     return NotCapturedError(f"nothing was captured, {enough}: {listed}", "; ".join(advices))

@@ -318,6 +318,8 @@ def test_a_run_is_judged_as_ever_where_the_fleet_knows_nothing_or_cannot_be_aske
     (note,) = set(refused["notes"]) - set(alone["notes"])
     assert note.startswith("the fleet was not asked")
     assert "no such database" in note
+    (note,) = {one for one in refused["notes_zh"] if one.startswith("未查询机群记录")}
+    assert "没有该数据库" in note
 
 
 def test_no_password_of_the_fleet_stands_in_the_command_that_findings_quote(tmp_path: Path) -> None:

@@ -220,6 +220,20 @@ def test_marks_of_chinese_are_wide_and_a_blank_stands_just_where_latin_meets_it(
     assert [one for one in said if re.search(wrong, re.sub(r"\{[^}]*\}|@组", "@", one))] == []
 
 
+def test_each_reason_of_several_hosts_is_chinese() -> None:
+    held = "held by the capture live-1"
+    assert (
+        in_chinese(f"n1: /a: {held}; n2: /b: {held}")
+        == "n1：/a：被采集 live-1 占用；n2：/b：被采集 live-1 占用"
+    )
+
+
+def test_no_template_begins_with_a_name_before_a_colon_which_is_split_off_anyway() -> None:
+    # With it, only the last of a list of such sentences would be known.
+    text = resources.files("cluster_run.said").joinpath("chinese.json").read_text("utf-8")
+    assert re.findall(r'"(\{\w+\}): [^\n]*": "\1：', text) == []
+
+
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:
     assert translated("empty: the login was refused\n  → host: x", "zh") == "empty：登录被拒绝\n  → host: x"
     assert translated("no such column: size", "zh") == "没有列 size"
