@@ -39,6 +39,8 @@ _NEEDED: Mapping[Literal["operators", "links"], tuple[tuple[str, ...], tuple[str
 _TOLERANCE = 1e-3
 #: How many times one may be the other: an operator that ends behind its step counts whole.
 _AT_ODDS = 2.0
+#: A spreadsheet may keep six digits.
+_ROUNDED = 1e-3
 #: The µs from 1970 to 2001: no time is as long, and no size as large.
 _IN_2001_US = 1e15
 
@@ -91,6 +93,20 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
         return table
     tell_left_out(remark, int(is_empty.sum()), "row", "nothing_computed")
     return table.filter(pa.array(~is_empty))
+
+
+def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return the rows of `table` (STEPS) whose communication is what computing covers and what it does not.
+
+    All profilers take one from the other two, so one of the three cells is damaged, or of another column.
+    """
+    names = ("communication_us", "communication_not_overlapped_us", "overlapped_us")
+    whole, alone, covered = (table[name].to_numpy() for name in names)
+    is_odd = np.abs(alone + covered - whole) > np.maximum(_ROUNDED * np.abs(whole), 1.0)
+    if not is_odd.any():
+        return table
+    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    return table.filter(pa.array(~is_odd))
 
 
 def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:

@@ -72,8 +72,8 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         columns[name] = cells.floats(times.get(column, np.full(n, np.nan)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
     table = measured.without_impossible(cells.with_step(table), measured.MEASURED_STEPS, remark)
-    table = measured.without_unknown_begin(measured.without_empty_steps(table, remark))
-    return measured.of_own_device(table, remark)
+    table = measured.without_contradicting_parts(measured.without_empty_steps(table, remark), remark)
+    return measured.of_own_device(measured.without_unknown_begin(table), remark)
 
 
 def read_db_communication(

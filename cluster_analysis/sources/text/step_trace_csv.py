@@ -20,6 +20,7 @@ from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
     of_own_device,
     tell_no_columns,
+    without_contradicting_parts,
     without_empty_steps,
     without_impossible,
     without_unknown_begin,
@@ -58,7 +59,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     steps = without_impossible(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
-    measured = without_empty_steps(steps, remark)
+    measured = without_contradicting_parts(without_empty_steps(steps, remark), remark)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     return of_own_device(without_unknown_begin(measured), remark)

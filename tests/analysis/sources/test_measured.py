@@ -112,6 +112,22 @@ def test_a_step_in_which_a_device_computed_nothing_was_not_measured_and_is_told(
     assert [reason(problem) for problem in tables.problems] == [told]
 
 
+@pytest.mark.parametrize("column", [1, 2, 3])
+@pytest.mark.parametrize("in_database", [True, False])
+def test_a_step_whose_communication_is_not_the_sum_of_its_parts_is_left_out_and_told(
+    tmp_path: Path, column: int, *, in_database: bool
+) -> None:
+    """Profilers take one part from the other two, so one of the cells is damaged."""
+    row = [*STEP_ROW]
+    row[column] += 2_000.0
+    if in_database:
+        tables = read(analysed(tmp_path, row=tuple(row)))
+    else:
+        tables = read_rank(source_of(write_capture(tmp_path, 0, steps=step_csv({"50": STEP_ROW, "51": row}))))
+    assert tables.steps["step"].to_pylist() == ([] if in_database else [50])
+    assert "left out: 1 step whose parts do not add up" in [reason(problem) for problem in tables.problems]
+
+
 def test_a_step_in_which_nothing_was_computed_in_a_database_was_not_measured_either(tmp_path: Path) -> None:
     tables = tables_of_damaged_database(tmp_path, "StepTraceTime SET computing = 0")
     assert tables.steps.num_rows == 0
@@ -243,7 +259,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     write_analysis_db(
         output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW, "51": STEP_ROW}
     )
-    changed(output / "analysis.db", "INSERT INTO StepTraceTime SELECT 5, '50', 7, 7, 7, 7, 7, 7, 7, 7, 7")
+    changed(output / "analysis.db", "INSERT INTO StepTraceTime SELECT 5, '50', 7, 3, 4, 7, 7, 7, 1, 2, 7")
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [

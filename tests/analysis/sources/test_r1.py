@@ -149,9 +149,7 @@ def test_a_point_to_point_operator_names_no_group(tmp_path: Path) -> None:
 def test_a_step_that_is_not_the_sum_of_its_parts_is_left_out_and_told(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1, STEP_2.replace("1800000", "8800000"), STEP_3))
     assert tables.steps["step"].to_pylist() == [1, 3]
-    assert [reason(problem) for problem in tables.problems] == [
-        "left out: 1 step that is not the sum of its parts"
-    ]
+    assert [reason(problem) for problem in tables.problems] == ["left out: 1 step whose parts do not add up"]
 
 
 def test_gpu_operators_of_one_name_do_not_shadow_each_other(tmp_path: Path) -> None:
