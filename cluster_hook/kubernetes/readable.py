@@ -76,9 +76,10 @@ def profile_directory(job: TrainingJob, profiles: Path) -> str:
             f"the job has no annotation {PROFILE_DIR}", "say where below the profile volume it wrote"
         )
     given = Path(said)
-    if given.is_absolute() or ".." in given.parts or not profiles.is_dir():
+    if given.is_absolute() or ".." in given.parts:
         raise InputError(
-            f"{PROFILE_DIR} is {said!r}", "write a path relative to the profile volume, without .."
+            f"{PROFILE_DIR} {said!r} is no path below the profile volume",
+            "write it relative to the volume, without ..",
         )
     # A link on the volume must not lead out of it, into the pod's own secrets.
     fixed = profiles / said.partition("%N")[0]

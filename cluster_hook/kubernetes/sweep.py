@@ -105,8 +105,13 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
     """Process all jobs once; `report` is called for each as it ends.
 
     Raises:
+        InputError: the profile volume is not there; no job is looked at.
         ApiError: the jobs cannot be listed, or one of them not be annotated; all others are processed before.
     """
+    if not options.profiles.is_dir():
+        raise InputError(
+            f"{options.profiles}: the profile volume is not there", "mount it, or correct --profiles"
+        )
     end_s = time.monotonic() + options.time_s
     swept = []
     refusals: list[ApiError] = []

@@ -16,6 +16,7 @@ from cluster_hook.kubernetes import api
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError
 from cluster_hook.kubernetes.sweep import Swept, sweep
 from cluster_hook.kubernetes.trainingjob import PREFIX
+from cluster_run.errors import InputError
 from tests.hook.kubernetes.sweep_site import ASCEND, BATCH, ENDED, RUNNING, VOLCANO, Site
 
 
@@ -286,3 +287,10 @@ def test_no_job_is_begun_that_might_not_end_in_time(site: Site) -> None:
     site.add_job("train")
     assert site.sweep(time_s=10.0) == [("jobs/train", "later")]
     assert site.said("train", "attempts") == ""
+
+
+def test_no_job_is_looked_at_where_the_profile_volume_is_not_there(site: Site, tmp_path: Path) -> None:
+    site.add_job("train")
+    with pytest.raises(InputError, match="the profile volume is not there"):
+        site.sweep(profiles=tmp_path / "unmounted")
+    assert site.cluster.calls == []
