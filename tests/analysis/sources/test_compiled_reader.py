@@ -130,6 +130,16 @@ def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader(tmp_pat
     assert links_of_files([str(path)], [0]) is not None
 
 
+def test_a_time_that_nothing_can_have_is_told_of_a_plain_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    spoiled = re.sub(rb'"Wait Time\(ms\)": [0-9.]+', b'"Wait Time(ms)": 1.7e12', OPERATORS, count=1)
+    path.write_bytes(spoiled)
+    assert operators_of_files([str(path)], [0], with_places=True) is not None
+    _, said = outcome(read_communication, path)
+    assert [fact.kind for (fact,) in said] == ["left_out"]
+    assert_the_same(path)
+
+
 def test_a_file_cut_off_anywhere_is_told_as_python_tells_it(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     for read, content in BOTH:
