@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test packages types suite test-fast lint format bench bench-collect bench-columns bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
+.PHONY: help setup demo test packages types suite test-fast test-lowest lint format bench bench-collect bench-columns bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -55,6 +55,14 @@ suite: packages tests/__pycache__
 
 test-fast: setup tests/__pycache__ ## all but the slow tests: two minutes, no second try
 	$(BIN)/pytest -n auto
+
+# Libraries that are old say of new ones what these no longer like: no error of ours.
+test-lowest: setup tests/__pycache__ ## the fast tests with the lowest versions that pyproject.toml allows; PYTHON=python3.10
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv venv --quiet --clear --python $(PYTHON) build/lowest
+	@$(BIN)/uv pip install --quiet --resolution lowest-direct --config-settings editable_mode=compat \
+	  --python build/lowest/bin/python --editable '.[dev]'
+	build/lowest/bin/pytest -n auto -W default::DeprecationWarning
 
 lint: setup      ## style and types only
 	$(BIN)/ruff check .

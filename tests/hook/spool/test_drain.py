@@ -148,7 +148,7 @@ def test_an_old_request_ends_as_a_named_failure(site: Site) -> None:
     assert "240 h old" in site.reason("1")
 
 
-@pytest.mark.parametrize("content", [b"", b"job=1\0", b"x" * 300_000])
+@pytest.mark.parametrize("content", [b"", b"job=1\0", b"x" * 300_000], ids=["empty", "no job", "long"])
 def test_a_request_that_cannot_be_read_ends_as_a_named_failure(site: Site, content: bytes) -> None:
     site.drop("1").write_bytes(content)
     site.drop("2")
