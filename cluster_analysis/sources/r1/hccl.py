@@ -21,6 +21,7 @@ import ast
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
 
 
 def _lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file by column.
+    """Yield the rows of a file by column, of each step the first: of another one its links would count twice.
 
     Raises:
         BadFileError: it has another header, or is no CSV.
@@ -78,7 +79,13 @@ def _lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
         if not {"step_num", _LINK_COLUMN} <= set(reader.fieldnames or ()):
             raise BadFileError(fact("header_not_hccl"))
-        yield from reader
+        n_rows: Counter[str] = Counter()
+        for line in reader:
+            step = (line.get("step_num") or "").strip()
+            n_rows[step] += 1
+            if n_rows[step] == 1:
+                yield line
+        tell_left_out(remark, sum(n_rows.values()) - len(n_rows), "row", "step_repeated")
     except csv.Error as error:
         raise BadFileError(fact("not_csv", detail=str(error))) from error
     finally:

@@ -185,6 +185,14 @@ def test_the_average_row_of_hccl_raw_is_not_read(tmp_path: Path) -> None:
     assert tables.links.num_rows == 3
 
 
+def test_a_step_that_hccl_raw_holds_twice_counts_once_and_is_told(tmp_path: Path) -> None:
+    tables = read(tmp_path, trace(STEP_1), r1_hccl=hccl(("1", OPERATORS), ("1", OPERATORS)))
+    assert tables.links.num_rows == 3
+    assert [reason(problem) for problem in tables.problems] == [
+        "left out: 1 row of steps that it has more than once"
+    ]
+
+
 def test_rows_written_as_python_are_read_like_json(tmp_path: Path) -> None:
     as_json = read(tmp_path, trace(STEP_1), r1_hccl=hccl(("1", OPERATORS)))
     as_python = read(tmp_path, trace(STEP_1), r1_hccl=hccl(("1", OPERATORS), as_python=True))
