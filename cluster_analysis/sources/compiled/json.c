@@ -16,11 +16,22 @@ static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e
 #define MAX_EXPONENT 999
 /* What nobody asked for may be nested as deep as this. */
 #define MAX_DEPTH 32
+#define ONES UINT64_C(0x0101010101010101)
 
 const char *json_string(const char *at, const char *end, struct text *found) {
     if (!at || *at != '"')
         return NULL;
     found->at = ++at;
+    /* Pass over eight letters at once: the top bit of each byte that is a quote, a backslash, a control character or not ASCII,
+     * and perhaps of some behind the first of these. */
+    for (; end - at >= 8; at += 8) {
+        uint64_t word, quote, escape;
+        memcpy(&word, at, 8);
+        quote = word ^ ONES * '"';
+        escape = word ^ ONES * '\\';
+        if ((((quote - ONES) & ~quote) | ((escape - ONES) & ~escape) | ((word - ONES * 0x20) & ~word) | word) & ONES * 0x80)
+            break;
+    }
     for (; at < end; at++) {
         unsigned char letter = (unsigned char)*at;
         if (letter == '"') {
