@@ -41,20 +41,20 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         return
     for local in (one for one in case.local_times if not one.is_computing):
         places = [_longer_us(view, one.time_us, local.effect) for one in (local, *local.places)]
+        # One of two hosts is half of all ranks: the quick ones are those of the other host.
+        quick_us = np.sort(places[0].longer_us, axis=0)[int(HEALTHY_QUANTILE * len(view.ranks))]
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            large = [one for one in places if one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS]
-            if view.hosts[host] in slow_hosts or not large:
+            if view.hosts[host] in slow_hosts or not any(one.are_large(own, quick_us) for one in places):
                 continue
             # Idle time that most ranks have in a step is the job's, in whichever place it lies.
             of_others_us = median(np.delete(places[0].longer_us, own, axis=0), 0)
-            seen = [one.of_host(own, of_others_us) for one in large]
+            seen = [one.of_host(own, of_others_us) for one in places]
             chances = [one.chance for one in seen if _are_several(one.series, one.events)]
             if not chances:
                 continue
-            seen = [one.of_host(own, of_others_us) for one in places[1:]]
-            lost_us = np.nansum([beyond_scatter(one.series, one.scatter) for one in seen], axis=0)
+            lost_us = np.nansum([beyond_scatter(one.series, one.scatter) for one in seen[1:]], axis=0)
             one = _suspect(case, local, own, lost_us, n_hosts=len(hosts) - 1)
             # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))
@@ -87,11 +87,13 @@ class _OfHost(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """How much longer ranks idle than usually in one place (R, S), and if it may be an event: `least_us`."""
+    """How much longer ranks idle than usually in one place (R, S); from `least_us` on it may be an event."""
 
     longer_us: FloatArray
-    may_be: BoolArray
     least_us: float
+
+    def are_large(self, own: IntArray, quick_us: FloatArray) -> bool:
+        return bool((self.longer_us[own] - quick_us > self.least_us).any(axis=1).sum() >= FEWEST_PEERS)
 
     def of_host(self, own: IntArray, of_others_us: FloatArray) -> _OfHost:
         others = np.delete(self.longer_us, own, axis=0)
@@ -107,15 +109,7 @@ def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
     usually_us = median(time_us, 1)
     of_role = group_medians(usually_us, view.role)
     differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
-    longer_us = time_us - np.fmin(usually_us, of_role)[:, None]
-    # One of two hosts is half of all ranks: the quick ones are those of the other host.
-    beyond_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
-    known = beyond_all[np.isfinite(beyond_all)]
-    # With fewer sigmas than for events: where hosts are few, one of them widens what all scatter by.
-    scatter = float(sigma(known)) if len(known) else np.inf
-    with np.errstate(invalid="ignore"):
-        may_be = np.asarray(beyond_all > max(effect_us, CLEAR_SIGMAS * scatter))
-    return _Place(longer_us, may_be, max(effect_us, differ_us))
+    return _Place(time_us - np.fmin(usually_us, of_role)[:, None], max(effect_us, differ_us))
 
 
 def _are_several(series: FloatArray, events: BoolArray) -> bool:
