@@ -68,8 +68,10 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for step, then in units_by_step(seen, units, case.limits):
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
+    graph, most_us = view.graph, np.full(len(view.steps), np.inf)
+    most_us = most_us if graph is None else graph.saved_us(np.zeros_like(graph.transfer_us)).max(axis=0)
     for some in by_steps.values():
-        slow += _of_steps(case, some)
+        slow += _of_steps(case, some, most_us)
     yield from (*slow, *_events(case, slow))
 
 
@@ -82,7 +84,7 @@ def _lasting(case: Case, units: Units, part: Part) -> Iterator[Suspect]:
         yield suspect
 
 
-def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: FloatArray) -> Iterator[Suspect]:
     """Give the suspect of a part that is slow in these steps, if it may cost enough. Most are chance."""
     n_steps, limits = len(case.view.steps), case.limits
     steps, units, parts = zip(*some, strict=True)
@@ -97,6 +99,9 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
     # One operator of a link in each step, over twice as long, is an event of its own.
     is_single = (np.sum([one.n[own] for one in units], axis=0) <= len(steps)).all()
     if part.name == "link" and is_single and (_level(units, own) > np.log(TWICE)).all():
+        return
+    # No part saves more than all transfers of its steps: of a large job hundreds need no closer look.
+    if most_us[[*steps]].sum() < least_us * n_steps:
         return
     suspect = _suspect(case, units, part, p_value, steps)
     if suspect.most_us(case.view.graph) >= least_us:
