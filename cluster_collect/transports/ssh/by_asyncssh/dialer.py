@@ -226,14 +226,13 @@ class _Client(asyncssh.SSHClient):
 
         Of all that the two sides have to agree on, asyncssh leaves this to the server alone.
         """
-        connection = self._connection
-        if not isinstance(error, asyncssh.ConnectionLost) or connection is None:
+        # It has no public way to what the server offers: where its names change, the error stays as it is.
+        kexinit = getattr(self._connection, "_server_kexinit", b"")
+        asked = getattr(self._connection, "_server_host_key_algs", None) or ()
+        if not isinstance(error, asyncssh.ConnectionLost) or not (kexinit and asked):
             return error
-        if not connection._server_kexinit:  # it has no public way to what the server offers
-            return error
-        offer = SSHPacket(connection._server_kexinit[_BEFORE_NAMES_BYTES:])
+        offer = SSHPacket(kexinit[_BEFORE_NAMES_BYTES:])
         _ways, offered = offer.get_namelist(), offer.get_namelist()
-        asked = connection._server_host_key_algs or ()
         if set(asked) & set(offered):
             return error
         sent, received = (b",".join(kinds).decode("ascii", "replace") for kinds in (asked, offered))
