@@ -48,16 +48,15 @@ def probe(spool: Spool, asked: Probe) -> Iterator[Answer]:
     before_s = spool.epilog_ran_s() or 0.0
     with _made_by_user(asked) as directory:
         job = _submitted(directory, asked.user)
-        key = f"{job}-0"
         try:
-            if (trouble := _why_not_dropped(spool, job, key, before_s)) is not None:
+            if (trouble := _why_not_dropped(spool, job, before_s)) is not None:
                 yield trouble
                 return
             yield Answer("ok", f"the epilog ran for job {job}, which was submitted to see that")
-            analysed = _analysed(spool, key, asked)
+            analysed = _analysed(spool, job, asked)
             yield analysed
             if analysed.state == "ok":
-                yield _reported(spool, key)
+                yield _reported(spool, job)
         finally:
             cancel(job)
 
@@ -96,12 +95,12 @@ def _submitted(directory: Path, user: Identity | None) -> str:
     return submit([*where, comment, "--wrap", written], user)
 
 
-def _why_not_dropped(spool: Spool, job: str, key: str, before_s: float) -> Answer | None:
+def _why_not_dropped(spool: Spool, job: str, before_s: float) -> Answer | None:
     """Return why the epilog did not drop the job's request; None where it did."""
 
     def is_dropped() -> bool:
         return (
-            any(spool.path(area, key, ".job").exists() for area in _AREAS) or _record(spool, key) is not None
+            any(spool.path(area, job, ".job").exists() for area in _AREAS) or _record(spool, job) is not None
         )
 
     if _comes_true(lambda: is_dropped() or _has_ended(job), _JOB_S) and _comes_true(is_dropped, 10.0):

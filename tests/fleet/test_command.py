@@ -20,9 +20,11 @@ from cluster_fleet.identity import places_of_run
 from cluster_fleet.run_record import record_of
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
+from cluster_run.facts import fact
 from cluster_run.ids import HostId
 from cluster_run.manifest import Chip, Hardware, Manifest, manifest_to_json, read_manifest
 from cluster_run.said.chinese import in_chinese
+from cluster_words.notes import note as note_of
 from tests.commands import ran
 from tests.fleet.conftest import N_RUNS
 
@@ -318,8 +320,8 @@ def test_a_run_is_judged_as_ever_where_the_fleet_knows_nothing_or_cannot_be_aske
     (note,) = set(refused["notes"]) - set(alone["notes"])
     assert note.startswith("the fleet was not asked")
     assert "no such database" in note
-    (note,) = {one for one in refused["notes_zh"] if one.startswith("未查询机群记录")}
-    assert "没有该数据库" in note
+    (said,) = [one for one in refused["note_facts"] if one["kind"] == "fleet_not_asked"]
+    assert "没有该数据库" in note_of(fact(said.pop("kind"), **said)).zh
 
 
 def test_no_password_of_the_fleet_stands_in_the_command_that_findings_quote(tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ def test_idle_is_what_transit_and_wait_leave_of_elapse(fields: str) -> None:
 @pytest.mark.slow
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_the_tables_keep_the_identities(spec: JobSpec, seed: int) -> None:
-    made = tables(simulate(spec, (), seed)).values()
+    by_rank = tables(simulate(spec, (), seed))
+    made = by_rank.values()
     steps, ops, links = (
         pa.concat_tables([getattr(one, name) for one in made]).to_pandas()
         for name in ("steps", "collectives", "links")
@@ -161,5 +162,5 @@ def test_the_tables_keep_the_identities(spec: JobSpec, seed: int) -> None:
     np.testing.assert_allclose(whole, steps.stage_us + steps.bubble_us, atol=1e-6)
     np.testing.assert_allclose(ops.idle_us, ops.elapse_us - ops.transit_us - ops.wait_us, atol=1e-6)
     assert (ops.wait_us >= 0).all()
-    assert (links.src_rank == np.repeat([one.rank for one in made], [len(one.links) for one in made])).all()
+    assert (links.src_rank == np.repeat(list(by_rank), [len(one.links) for one in made])).all()
     assert ((links.transport == "LOCAL") == (links.src_local == links.dst_local)).all()

@@ -137,6 +137,5 @@ def test_sizes_that_r1_does_not_state_are_null_and_make_no_small_packets(tmp_pat
     with examined(AnalyseOptions(DATA / "mindspore-r1-4ranks", tmp_path)) as run:
         result = judged(run)
     matched = result.tables["matched"]
-    assert matched.num_rows > 0
-    assert matched["size_bytes"].null_count == matched.num_rows
+    assert 0 < matched["size_bytes"].null_count < matched.num_rows
     assert "small_packets" not in {one.kind for one in result.document.findings}
