@@ -69,7 +69,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     graph, most_us = view.graph, np.full(len(view.steps), np.inf)
-    most_us = most_us if graph is None else graph.saved_us(np.zeros_like(graph.transfer_us)).max(axis=0)
+    if graph is not None and by_steps:
+        most_us = graph.saved_us(np.zeros_like(graph.transfer_us)).max(axis=0)
     for some in by_steps.values():
         slow += _of_steps(case, some, most_us)
     yield from (*slow, *_events(case, slow))
