@@ -148,6 +148,7 @@ ReasonKind = Literal[
     # Data missing from a rank's files.
     "no_step_times_of_rank",
     "no_link_in_it",
+    "no_operator_of_links",
     "no_communication_data",
     "matrix_not_there",
     "others_have_it",

@@ -45,6 +45,8 @@ LeftOutReason = Literal[
     "step_repeated",
     "operators_differ",
     "shared_name",
+    "of_no_operator",
+    "nothing_carried",
     "no_rank",
     "no_such_rank",
 ]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import AdviceKind, fact
+from cluster_run.facts import AdviceKind, ReasonKind, fact
 from cluster_run.kinds import NoteFact
 
 _LEVEL_WITHOUT_DEVICE = "Level_none"
@@ -19,14 +19,18 @@ _LEVELS_WITH_COMMUNICATION = ("Level1", "Level2")
 _MATRIX = "communication_matrix.json"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
 _COMMUNICATION = ("communication", *_DATABASES)
+#: Roles of files that hold links of all groups; tasks of a database have no RDMA.
+_MATRICES = ("matrix", "analysis_db", "communication_db")
+#: A step, and a group with operators or links in it; "" where none is named.
+Place = tuple[int | None, str]
 
 
 def tell_what_is_missing(
     reading: Reading,
     metadata: RankMetadata,
     steps: Sequence[tuple[int | None, float | None]] | None,
-    operators: Set[int | None] | None,
-    links: Set[int | None] | None,
+    operators: Set[Place] | None,
+    links: Set[Place] | None,
 ) -> None:
     """Add a problem for each thing that is missing in the wanted steps, and that no other problem explains.
 
@@ -34,8 +38,8 @@ def tell_what_is_missing(
         reading: the rank's files, and the problems with them.
         metadata: says the profiling level.
         steps: each step, and how long it communicated, µs; None where no file has any.
-        operators: the steps that have operators; None where no file has any.
-        links: the steps that have links; None where no file has any.
+        operators: where there are operators; None where no file has any.
+        links: where there are links; None where no file has any.
     """
     reported = {problem.file for problem in reading.problems}
     files = reading.source.files
@@ -51,15 +55,12 @@ def tell_what_is_missing(
     wanted = reading.steps
     if wanted is not None:
         steps = steps and [one for one in steps if one[0] in wanted]
-        operators, links = operators and operators & wanted, links and links & wanted
+        operators, links = (one and {at for at in one if at[0] in wanted} for one in (operators, links))
     if steps is not None and operators is not None:
-        _tell_silent_steps(reading, reported, steps, operators)
-    matrix = basename(files.get("matrix", ""))
-    file = matrix or _database(files)
-    # A database of Level0 has no links.
-    is_asked = (matrix or links) and file not in reported
-    if is_asked and operators and links is not None and operators.isdisjoint(links):
-        reading.problem(fact("no_link_in_it"), file, "parse_again")
+        _tell_silent_steps(reading, reported, steps, {step for step, _ in operators})
+    file = next((basename(files[role]) for role in _MATRICES if role in files), "")
+    if file and file not in reported and operators and links is not None:
+        _tell_links_apart(reading, file, operators, links)
 
 
 def _tell_missing_files(
@@ -87,6 +88,26 @@ def _tell_missing_files(
         advice: AdviceKind = "collect_or_parse" if was_recorded else "profile_at_level1"
         file = _database(reading.source.files) or missing[0]
         reading.problem(fact("no_communication_data", files=tuple(missing)), file, advice)
+
+
+def _tell_links_apart(reading: Reading, file: str, operators: Set[Place], links: Set[Place]) -> None:
+    """Tell of groups with operators and no link in a step, and the other way round.
+
+    On all real captures there are both. A name that is spoiled in one table costs the links of its group.
+    """
+    steps = {step for step, _ in operators}  # others are silent
+    of_these = {at for at in links if at[0] in steps}
+    kinds: tuple[tuple[ReasonKind, Set[Place], Set[Place]], ...] = (
+        ("no_link_in_it", operators, of_these),
+        ("no_operator_of_links", of_these, operators),
+    )
+    why = [
+        fact(kind, n_lacking=n, n_groups=len(all_of_them))
+        for kind, all_of_them, others in kinds
+        if (n := len(all_of_them - others))
+    ]
+    if why:
+        reading.problem(why[0], file, "parse_again", *why[1:])
 
 
 def _database(files: Mapping[str, str]) -> str:

@@ -31,7 +31,8 @@ from cluster_analysis.sources.errors import (
 )
 from cluster_analysis.sources.iterations.rank import read_iteration_export
 from cluster_analysis.sources.measured import without_steps_at_odds
-from cluster_analysis.sources.missing import tell_what_is_missing
+from cluster_analysis.sources.missing import Place, tell_what_is_missing
+from cluster_analysis.sources.names import is_group
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
@@ -53,6 +54,7 @@ from cluster_analysis.sources.text.timeline_json import (
     read_timeline_steps,
     slice_number,
 )
+from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
 from cluster_analysis.tables.schema import one_behind_the_other, rows_of
@@ -162,8 +164,8 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
         readings,
         metadata,
         _by_rank(steps, readings, _step_times),
-        _by_rank(collectives, readings, _steps_in),
-        _by_rank(links, readings, _steps_in),
+        _by_rank(collectives, readings, _places_in),
+        _by_rank(links, readings, _places_in),
         strict=True,
     )
     for reading, own, own_steps, own_operators, own_links in of_ranks:
@@ -287,12 +289,13 @@ def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]
     return found
 
 
-def _steps_in(table: pa.Table) -> Mapping[int, set[int]]:
-    """Return the steps for which a table has rows, by rank."""
-    found: dict[int, set[int]] = defaultdict(set)
-    pairs = table.group_by(["rank", "step"], use_threads=False).aggregate([])
-    for rank, step in rows_of(pairs, "rank", "step"):
-        found[rank].add(step)
+def _places_in(table: pa.Table) -> Mapping[int, set[Place]]:
+    """Return the steps and groups for which a table has rows, by rank."""
+    found: dict[int, set[Place]] = defaultdict(set)
+    places = table.group_by(["rank", "step", "group"], use_threads=False).aggregate([])
+    for rank, step, group in rows_of(places, "rank", "step", "group"):
+        is_named = is_group(group or "") and not group.startswith(OWN_GROUP_PREFIX)
+        found[rank].add((step, group if is_named else ""))
     return found
 
 

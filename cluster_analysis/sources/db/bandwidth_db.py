@@ -42,14 +42,17 @@ BandwidthRow = tuple[int, str, str, str, float, float, float, float, float, int,
 def read_carried(
     database: Database, keys: dict[str, pa.DictionaryArray], n: int, remark: Remark
 ) -> dict[str, FloatArray]:
-    """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty without the table.
+    """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty where the table has none of them.
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
     """
-    if not database.offers(remark, BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
+    known = database.offers(remark, BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME)
+    found = database.once(_carried)[0] if known else {}
+    if not found:
+        tell_left_out(remark, n, "operator", "nothing_carried")
         return dict.fromkeys(TRANSPORT_COLUMNS, np.full(n, np.nan))
-    found, _ = database.once(_carried)
     rows = cells.rows_of(keys[name] for name in _KEYS if database.has(BANDWIDTH, name))
+    tell_left_out(remark, len(found.keys() - set(rows)), "name", "of_no_operator")
     of_operators = [found.get(key, {}) for key in rows]
     nothing = (0.0, 0.0)
     each = [[one for name in TRANSPORTS for one in own.get(name, nothing)] for own in of_operators]

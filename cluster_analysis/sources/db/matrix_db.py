@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import cells
-from cluster_analysis.sources.db.analysis_db import is_p2p, steps_by_start
-from cluster_analysis.sources.db.bandwidth_db import in_their_steps
+from cluster_analysis.sources.db.analysis_db import TIME, is_p2p, steps_by_start
 from cluster_analysis.sources.db.sqlite import StepTime, open_database
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT, LinkNames, links_table
 from cluster_analysis.tables import schema
 
 MATRIX = "CommAnalyzerMatrix"
-_NAMES = ("hccl_op_name", "group_name", "src_rank", "dst_rank", "transport_type")
+_OPERATOR = ("hccl_op_name", "group_name")
+_NAMES = (*_OPERATOR, "src_rank", "dst_rank", "transport_type")
 _FIGURES = ("transit_size", "transit_time")
 #: Columns that MindSpore's tables lack.
 _MORE = ("step", "type", "op_name")
@@ -39,8 +39,11 @@ def read_db_matrix(
             return None
         texts, figures = database.texts(MATRIX, *_NAMES, *_MORE), database.numbers(MATRIX, *_FIGURES)
         step_of = None if database.has(MATRIX, "step") else steps_by_start(database, times)
+        known = cells.rows_of(database.texts(TIME, *_OPERATOR).values()) if step_of is not None else ()
     if step_of is not None:
-        steps = in_their_steps(step_of, texts["hccl_op_name"], texts["group_name"])
+        rows = cells.rows_of(texts[name] for name in _OPERATOR)
+        tell_left_out(remark, len(set(rows).difference(known)), "name", "of_no_operator")
+        steps = list(map(step_of.get, rows))
         is_in = np.array([step is not None for step in steps], bool)
         chosen = {**texts, "step": cells.as_texts(steps)}.items()
         texts = {name: column.filter(pa.array(is_in)) for name, column in chosen}
@@ -130,10 +133,10 @@ def _link_numbers(operators: pa.Table) -> IntArray:
     """Return for each row which kind of operator on which link it is, as a number."""
     number = np.zeros(operators.num_rows, dtype=np.int64)
     for name in _KEYS:
-        values = pc.dictionary_encode(operators[name].combine_chunks(), null_encoding="encode")
-        _, number = np.unique(
-            number * (len(values.dictionary) + 1) + values.indices.to_numpy(), return_inverse=True
-        )
+        values = pc.dictionary_encode(operators[name].combine_chunks())
+        n = len(values.dictionary)
+        codes = pc.fill_null(values.indices, n).to_numpy()
+        _, number = np.unique(number * (n + 1) + codes, return_inverse=True)
     return number
 
 

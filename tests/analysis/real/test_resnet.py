@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
@@ -18,6 +19,7 @@ from cluster_analysis.trace.calls import calls_of
 from tests.analysis.one_rank import read_rank
 from tests.analysis.real.captures import DATA, needs_captures, read
 from tests.analysis.said import summary
+from tests.analysis.sources.hand_made_databases import changed
 
 pytestmark = needs_captures
 
@@ -50,6 +52,32 @@ def test_resnet_as_text_and_as_database_has_tables_of_one_shape() -> None:
             assert left == right
         sizes = [sorted(one[rank].collectives["hccs_bytes"].to_pylist()) for one in (text, database)]
         assert sizes[0] == pytest.approx(sizes[1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE CommAnalyzerBandwidth SET hccl_op_name = 'x'", {"left_out"}),
+        ("UPDATE CommAnalyzerBandwidth SET group_name = '' WHERE rowid % 3 = 1", {"left_out"}),
+        ("UPDATE CommAnalyzerBandwidth SET step = NULL", {"left_out"}),
+        ("DELETE FROM CommAnalyzerBandwidth", {"left_out"}),
+        ("DROP TABLE CommAnalyzerBandwidth", {"left_out"}),
+        ("UPDATE CommAnalyzerTime SET hccl_op_name = 'x' WHERE rowid = 1", {"left_out"}),
+        ("UPDATE CommAnalyzerMatrix SET group_name = 'x'", {"no_link_in_it", "no_operator_of_links"}),
+        ("UPDATE CommAnalyzerMatrix SET group_name = NULL WHERE rowid % 3 = 1", {"no_operator_of_links"}),
+        ("DELETE FROM CommAnalyzerMatrix", {"no_link_in_it"}),
+    ],
+)
+def test_what_one_table_of_resnet_says_of_operators_that_no_other_names_is_told(
+    tmp_path: Path, damage: str, told: set[str]
+) -> None:
+    shutil.copytree(DATA / "resnet-2of8-pt-db", tmp_path / "run")
+    source = discover(tmp_path / "run").sources[0]
+    assert not read_rank(source).problems
+    assert changed(Path(source.files["analysis_db"]), damage)
+    (problem,) = read_rank(source).problems
+    assert {one.kind for one in (problem.why, *problem.also)} == told
+    assert problem.file == "analysis.db"
 
 
 def test_time_stamps_of_resnet_keep_the_digits_of_the_text() -> None:

@@ -223,7 +223,7 @@ def test_a_communication_file_without_operators_is_told_where_the_step_communica
 
 def test_one_step_without_operators_among_others_is_told(tmp_path: Path) -> None:
     steps = step_csv({"49": STEP_ROW, "50": STEP_ROW, "51": STEP_ROW})
-    ops, links = {"step49": OPS, "step51": OPS}, {"step51": LINKS}
+    ops, links = {"step49": OPS, "step51": OPS}, {"step49": LINKS, "step51": LINKS}
     capture = write_capture(tmp_path, 0, steps=steps, ops=ops, links=links)
     tables = read_rank(source_of(capture))
     assert reasons(tables) == [("communication.json", NO_OPERATOR)]
@@ -249,7 +249,7 @@ def test_a_matrix_without_links_is_told_where_the_rank_communicated(tmp_path: Pa
     capture = write_capture(tmp_path, 0)
     (capture / OUTPUT / "communication_matrix.json").write_text("{}")
     assert reasons(read_rank(source_of(capture))) == [
-        ("communication_matrix.json", "it holds no link of the steps in which the rank communicated")
+        ("communication_matrix.json", "it holds no link of 1 of 1 group with operators, each step counted")
     ]
 
 
@@ -295,6 +295,34 @@ def mindspore_capture(root: Path, *ops: Op, links: tuple[LinkRow, ...] = ()) -> 
 def at(microseconds: int) -> str:
     """A start, as text, so long after the first step began."""
     return f"{(BEGIN + microseconds * NS) / 1000:.3f}"
+
+
+@pytest.mark.parametrize("column", ["hccl_op_name", "group_name"])
+@pytest.mark.parametrize("table", ["CommAnalyzerBandwidth", "CommAnalyzerMatrix"])
+def test_names_of_operators_that_mindspore_has_in_one_table_only_are_told(
+    tmp_path: Path, table: str, column: str
+) -> None:
+    ops = [Op(f"hcom_allReduce__210_{number}_1@{GROUP}", start=at(10 + number)) for number in range(4)]
+    links = tuple(LinkRow(one.name, 0, 1, op_name=None) for one in ops)
+    output = mindspore_capture(tmp_path, *ops, links=links)
+    whole = read(output)
+    changed(output / "communication_analyzer.db", f"UPDATE {table} SET {column} = 'x' WHERE rowid % 4 = 1")
+    told = [reason(one) for one in read(output).problems if one not in whole.problems]
+    assert len(told) == 1
+    assert "that no operator of the same database has" in told[0]
+
+
+def test_a_transport_without_a_name_is_none_of_those_that_have_one(tmp_path: Path) -> None:
+    op = Op(f"hcom_allReduce__210_0_1@{GROUP}", start=at(10))
+    output = mindspore_capture(
+        tmp_path, op, links=tuple(LinkRow(op.name, 0, n, op_name=None) for n in (1, 2))
+    )
+    changed(
+        output / "communication_analyzer.db",
+        "UPDATE CommAnalyzerMatrix SET transport_type = NULL WHERE rowid = 1",
+    )
+    links = read(output).links.to_pylist()
+    assert {(row["dst_local"], row["transport"]) for row in links} == {(1, None), (2, "HCCS")}
 
 
 def test_an_operator_of_one_name_in_two_steps_is_in_both_and_nobody_says_what_each_carried(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.tables.hccl_names import group_hash
 from cluster_analysis.topology.build import map_links
-from tests.analysis.sources.builders import GROUP, LinkRow, write_capture
+from tests.analysis.sources.builders import GROUP, LinkRow, Op, write_capture
 from tests.analysis.sources.four_ranks import RANKS, own_links, problems_of, read_all, topology_of
 
 
@@ -40,8 +40,9 @@ def test_25_links_to_a_rank_without_data_stay_where_metadata_names_it(tmp_path: 
     metadata = {"parallel_group_info": group, "distributed_args": {"world_size": 4}}
     declared = "10.0.0.1%eth0_60000_0_17"
     links = {"step50": [LinkRow(f"allreduce-top1@{group_hash(declared)}", 0, other) for other in range(4)]}
+    ops = {"step50": [Op(f"hcom_allReduce__210_0_1@{group_hash(declared)}")]}
     for rank in (0, 1, 3):
-        write_capture(tmp_path, rank, metadata=metadata, links=links)
+        write_capture(tmp_path, rank, metadata=metadata, ops=ops, links=links)
     capture, tables = read_all(tmp_path)
     assert [problem[2] for problem in problems_of(capture, tables)] == ["no profiler data of 1 of 4 ranks: 2"]
     mapped, lost = map_links(tables[0].links, topology_of(capture, tables))
