@@ -76,7 +76,6 @@ format: setup    ## put the code into its form
 gold: setup      ## renew the gold files; read the difference before you commit it
 	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
 	$(BIN)/python -m tools.renew_readme
-	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_commands
 	$(BIN)/python -m tools.renew_fields
 	$(BIN)/python -m tools.renew_tutorial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_fleet.status import Status
-from cluster_run.metric_names import by_series, exposition
+from cluster_words.metric_names import by_series, exposition
 
 PREFIX = "cluster_fleet_"
 MEANINGS = {

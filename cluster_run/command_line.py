@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeAlias
@@ -88,9 +87,9 @@ class _PrintCompletion(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        name = f"_{parser.prog}" if values == "zsh" else parser.prog
-        file = files("cluster_run").joinpath("completions", str(values), name)
-        sys.stdout.write(file.read_text("utf-8"))
+        from cluster_run.completions import completions  # noqa: PLC0415 - only where they are asked for
+
+        sys.stdout.write(completions(parser, str(values), named_path))
         parser.exit()
 
 

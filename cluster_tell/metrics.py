@@ -11,7 +11,7 @@ from pathlib import Path
 from cluster_run.errors import InputError, read_as
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FINDINGS_NAME
-from cluster_run.metric_names import MEANINGS, PREFIX, by_series, exposition, series
+from cluster_words.metric_names import MEANINGS, PREFIX, by_series, exposition, series
 
 #: Beside findings.json.
 METRICS_NAME = "metrics.prom"

@@ -340,7 +340,7 @@ DECODING = (
 )
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
-IN_ONE_MODULE = ("jinja2", "dask_jobqueue", "ClusterShell", "scipy")
+IN_ONE_MODULE = ("jinja2", "dask_jobqueue", "ClusterShell", "scipy", "shtab")
 
 
 def modules() -> dict[str, Path]:

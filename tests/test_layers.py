@@ -90,7 +90,7 @@ def test_what_decides_is_short_enough_to_be_known_as_a_whole() -> None:
     assert sum(len(path.read_text().splitlines()) for path in deciding) <= MAX_DECIDING_LINES
 
 
-def test_cluster_run_needs_the_standard_library_only() -> None:
+def test_cluster_run_needs_the_standard_library_and_for_completions_shtab() -> None:
     foreign = {
         (name, imported)
         for name, path in modules().items()
@@ -98,7 +98,7 @@ def test_cluster_run_needs_the_standard_library_only() -> None:
         for imported in imports_of(path)
         if _package(imported) not in sys.stdlib_module_names | {"cluster_run"}
     }
-    assert foreign == set()
+    assert foreign == {("cluster_run.completions", "shtab")}
 
 
 def test_nothing_in_a_package_imports_in_a_circle_not_inside_functions_by_name_or_for_types() -> None:

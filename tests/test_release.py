@@ -41,7 +41,6 @@ def test_the_sdist_holds_sources_tests_and_what_they_need(sdist: Path) -> None:
         *("tests/test_release.py", "tools/setup.sh", "tools/system_packages.sh", "docs/findings.md"),
         *("demo/__main__.py", "deploy/kubernetes/chart/Chart.yaml", "tests/gold/reports/ticket-healthy.md"),
         *("mkdocs.yml", "cluster_run/man/cluster-analyse.1"),
-        "cluster_run/completions/bash/cluster-analyse",
     }
     wanted |= {str(path.relative_to(ROOT)) for path in ROOT.glob("cluster_analysis/sources/compiled/*.[ch]")}
     assert wanted <= names

@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
 from argparse_manpage.manpage import Manpage
 
+from cluster_act.options import make_parser as act
+from cluster_analysis.cli import make_parser as analyse
 from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME, INSIGHT_TEXT_NAMES
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.queries import make_parser as queries
+from cluster_collect.arguments import make_parser as collect
+from cluster_fleet.options import make_parser as fleet
+from cluster_hook.cli import build_parser as hook
 from cluster_run.version import VERSION
-from tools.renew_completions import PARSERS
+from cluster_simulate.options import build_parser as simulate
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 MAN = ROOT / "cluster_run" / "man"
+PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
+    "cluster-act": act,
+    "cluster-analyse": analyse,
+    "cluster-collect": collect,
+    "cluster-fleet": fleet,
+    "cluster-hook": hook,
+    "cluster-simulate": lambda: simulate("cluster-simulate"),
+}
 #: What a command is for, on its man page and in the reference.
 PURPOSES = {
     "cluster-act": "say, and do, what is to be done about slow devices and hosts",

@@ -9,7 +9,7 @@ from typing import get_args
 
 from cluster_analysis.sentences import verdicts
 from cluster_run.findings import Finding, FindingsDocument, Severity, Verdict
-from cluster_run.metric_names import MEANINGS, PREFIX, by_series, exposition
+from cluster_words.metric_names import MEANINGS, PREFIX, by_series, exposition
 
 
 def render(document: FindingsDocument, finished_at_s: float) -> str:

@@ -20,7 +20,7 @@ from cluster_simulate.job.spec import Healthy, JobSpec
 from tests.chinese import CHINESE, english_in
 from tests.commands import ran
 from tests.layers import ROOT
-from tools.renew_completions import PARSERS
+from tools.renew_commands import PARSERS
 
 #: A command, its options and what it is given: part of no sentence.
 _CALL = re.compile(r"(?m)^ *cluster-.*$|^用法：(?:.*\n)+?(?=\n)|^ {2}\w+:.*?  ")
