@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import ssl
 import threading
 import time
 import urllib.error
@@ -184,13 +185,13 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
         headers={"Content-Type": "application/json", "User-Agent": "cluster-hook"},
         method="POST",
     )
-    opener = urllib.request.build_opener(NoRedirection())
+    opener = urllib.request.build_opener(NoRedirection(), urllib.request.HTTPSHandler(context=tls_context()))
     try:
         with opener.open(request, timeout=deadline_s) as response:
             answer = response.read(4096)
     except urllib.error.HTTPError as error:
         error.close()
-        after_s = _seconds_until(error.headers.get("Retry-After", ""))
+        after_s = seconds_until(error.headers.get("Retry-After", ""))
         return Trouble(f"the webhook answered {error.code}", error.code in _PASSING, after_s)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
@@ -203,7 +204,7 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
     return Trouble(refusal, may_pass=False) if refusal else None
 
 
-def _seconds_until(text: str) -> float | None:
+def seconds_until(text: str) -> float | None:
     """Return the seconds that a server asks to wait: it says their number, or a date."""
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -228,6 +229,20 @@ def _refusal(webhook: Webhook, answer: bytes) -> str:
     is_secret = any(part in why for part in re.split(r"[/?&=]", webhook.url)[3:] if len(part) >= _SECRET)
     shown = "" if is_secret or not why else f": {one_line(why[:_MAX_SAID])}"
     return f"the webhook answered {code_key} {code}{shown}"
+
+
+def tls_context(ca_file: Path | None = None) -> ssl.SSLContext:
+    """Return how a server is known: by an authority of `ca_file`, else of the system.
+
+    Authorities that sites and Kubernetes made for themselves often lack extensions that Python asks for since
+    3.13; OpenSSL and the sites' other clients do not.
+
+    Raises:
+        OSError: it is no certificate.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 class NoRedirection(urllib.request.HTTPRedirectHandler):

@@ -108,7 +108,7 @@ _COLUMNS = rb"""
 send() {
   if command -v python3 >/dev/null 2>&1; then
     ionice -c 3 true >/dev/null 2>&1 && low="ionice -c 3 $low"
-    $low python3 -I -S -B -c "$boot" && { status=0; packed ending; }
+    $low python3 -E -s -S -B -c "$boot" && { status=0; packed ending; }
   else
     printf 'unfit no python3\n'
   fi
@@ -165,7 +165,7 @@ sh -c "$prepare"
 _TALK = rb"""
 say "$marker"
 command -v python3 >/dev/null 2>&1 || { printf 'unfit no python3\n'; exit 0; }
-exec python3 -I -S -B -c "$boot"
+exec python3 -E -s -S -B -c "$boot"
 """
 
 

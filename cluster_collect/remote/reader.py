@@ -31,6 +31,7 @@ def unfit(why):
     sys.exit(3)
 if sys.version_info < (3, 7):
     unfit("python3 is %d.%d, and 3.7 is needed" % sys.version_info[:2])
+sys.path.remove("")  # as -I does, which Python 2 refuses
 try:
     import hashlib, os, resource, tarfile, tempfile, zlib
     content = b""
@@ -91,7 +92,7 @@ class Reader:
         """Return all that runs on a host, to be read by people."""
         head = (
             f"# {self.name}: of the archive of the sources below, not of this text\n"
-            "# python3 -I -S -B -c, with the archive on standard input:\n\n"
+            "# python3 -E -s -S -B -c, with the archive on standard input:\n\n"
         )
         return head + self.boot + "".join(f"\n# ---- {name}\n\n{text}" for name, text in self.sources.items())
 

@@ -7,7 +7,6 @@ Ascend's jobs, which it has no types for, would come as plain objects all the sa
 from __future__ import annotations
 
 import json
-import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -20,7 +19,7 @@ from typing import Any
 
 from cluster_run.errors import ClusterError, InputError, read_as, spoken
 from cluster_run.files import json_of
-from cluster_tell.webhook import NoRedirection, is_http
+from cluster_tell.webhook import NoRedirection, is_http, seconds_until, tls_context
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
 ApiObject = Mapping[str, Any]
@@ -38,12 +37,12 @@ _PASSING = frozenset({429, 500, 502, 503, 504})
 
 
 class ApiError(ClusterError):
-    """The API server refused or did not answer; the third argument is the status, `0` without an answer."""
+    """The API server refused or did not answer; the fourth argument says when it may be asked again."""
 
     @property
     def status(self) -> int:
         """The HTTP status, 0 where there was no answer."""
-        return int(self.args[2]) if len(self.args) > 2 else 0
+        return int(self.args[2])
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ class ApiClient:
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), NoRedirection()]
         if access.url.startswith("https://"):
             try:
-                context = ssl.create_default_context(cafile=access.ca_file)
-            except (OSError, ssl.SSLError) as error:
+                context = tls_context(access.ca_file)
+            except OSError as error:
                 raise InputError(f"{access.ca_file}: not a certificate authority: {spoken(error)}") from error
             handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
@@ -156,8 +155,9 @@ class ApiClient:
             except ApiError as error:
                 if attempt == _N_ATTEMPTS or (error.status and error.status not in _PASSING):
                     raise
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                asked_s = error.args[3]
+            time.sleep(max(pause_s, min(asked_s, _LONGEST_PAUSE_S)))
+            pause_s *= 2
         raise AssertionError("unreachable")
 
     def _call_once(self, method: str, path: str, body: bytes | None) -> ApiObject:
@@ -175,15 +175,16 @@ class ApiClient:
                 answer = json_of(response.read())
         except urllib.error.HTTPError as error:
             with error:
-                raise ApiError(
-                    f"{method} {where}: {error.code} {_message(error)}", _advice(error.code), error.code
-                ) from error
+                after_s = seconds_until(error.headers.get("Retry-After", "")) or 0.0
+                text = f"{method} {where}: {error.code} {_message(error)}"
+                raise ApiError(text, _advice(error.code), error.code, after_s) from error
         except (urllib.error.URLError, OSError, HTTPException, ValueError) as error:
             why = getattr(error, "reason", None) or error
             why = spoken(why) if isinstance(why, Exception) else why
-            raise ApiError(f"{method} {where}: no answer from {self._access.url}: {why}", "", 0) from error
+            text = f"{method} {where}: no answer from {self._access.url}: {why}"
+            raise ApiError(text, "", 0, 0.0) from error
         if not isinstance(answer, dict):
-            raise ApiError(f"{method} {where}: the answer is no object", "", 0)
+            raise ApiError(f"{method} {where}: the answer is no object", "", 0, 0.0)
         return answer
 
     def _token(self, file: Path) -> str:

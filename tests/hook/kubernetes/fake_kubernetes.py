@@ -39,6 +39,10 @@ class FakeKubernetes:
     guarded: set[str] = field(default_factory=set)
     #: Statuses to answer the next calls with, before anything is done.
     failures: list[int] = field(default_factory=list)
+    #: What it then says of when to ask again.
+    retry_after: str = ""
+    #: Kinds that it cannot convert, by a webhook that is down.
+    broken: set[tuple[str, str]] = field(default_factory=set)
     page_length: int = 500
     forgets_pages: bool = False
     #: Answers each page of a list but the first with 410, however often it is begun anew.
@@ -83,6 +87,8 @@ class FakeKubernetes:
             group, namespace, plural, name = match.groups()
             if (group, plural) in self.forbidden:
                 return _status(403, f"{plural} is forbidden")
+            if (group, plural) in self.broken:
+                return _status(500, f"conversion webhook for {plural} failed: connection refused")
             if name is None:
                 return self._list(group, namespace, plural, dict(urllib.parse.parse_qsl(query)))
             key = (group, namespace, plural, name)
@@ -168,6 +174,8 @@ def fake_kubernetes(tls: ssl.SSLContext | None = None) -> Iterator[FakeKubernete
                 code, answer = cluster.answer(self.command, self.path, kind, body)
             content = json.dumps(answer).encode()
             self.send_response(code)
+            if code >= 400 and cluster.retry_after:
+                self.send_header("Retry-After", cluster.retry_after)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

@@ -21,41 +21,38 @@ from tests.hook.kubernetes.fake_kubernetes import fake_kubernetes
 PATH = "/apis/batch/v1/namespaces/training/jobs"
 
 
-def a_certificate(directory: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 that is its own authority; return it and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+def a_server(directory: Path) -> tuple[ssl.SSLContext, Path]:
+    """Return how a server at 127.0.0.1 speaks TLS, and its authority, which has no key identifier."""
     now = datetime.datetime.now(datetime.timezone.utc)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in ("kubernetes", "server")]
+    of_each: list[x509.ExtensionType] = [x509.BasicConstraints(ca=True, path_length=None), here]
+    for name, key, extension in zip(names, keys, of_each, strict=True):
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(names[0])
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(extension, critical=False)
+            .sign(keys[0], hashes.SHA256())
         )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate_file, key_file = directory / "cert.pem", directory / "key.pem"
-    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return certificate_file, key_file
+        file = directory / f"{name.rdns[0].rfc4514_string()}.pem"
+        file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / "key.pem").write_bytes(keys[1].private_bytes(*key_form))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(directory / "CN=server.pem", directory / "key.pem")
+    return tls, directory / "CN=kubernetes.pem"
 
 
 def test_a_pod_talks_to_a_server_of_its_own_authority_with_its_token(tmp_path: Path) -> None:
-    certificate, key = a_certificate(tmp_path)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
+    tls, authority = a_server(tmp_path)
     (tmp_path / "token").write_text("s3cret\n")
-    (tmp_path / "ca.crt").write_bytes(certificate.read_bytes())
+    authority.rename(tmp_path / "ca.crt")
     with fake_kubernetes(tls) as cluster:
         cluster.token = "s3cret"
         port = cluster.url.rpartition(":")[2]
@@ -72,10 +69,8 @@ def test_a_pod_talks_to_a_server_of_its_own_authority_with_its_token(tmp_path: P
 def test_a_server_of_another_authority_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
     (tmp_path / "other").mkdir()
-    certificate, key = a_certificate(tmp_path)
-    other, _ = a_certificate(tmp_path / "other")
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
+    tls, _ = a_server(tmp_path)
+    _, other = a_server(tmp_path / "other")
     with fake_kubernetes(tls) as cluster:
         client = ApiClient(ApiAccess(cluster.url, ca_file=other))
         with pytest.raises(ApiError, match="no answer") as caught:
@@ -88,6 +83,20 @@ def test_a_server_that_is_not_there_is_told_in_the_system_s_words(monkeypatch: p
     monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
     with pytest.raises(ApiError, match=r"no answer from http://127\.0\.0\.1:1: Connection refused$"):
         ApiClient(ApiAccess("http://127.0.0.1:1")).get(PATH)
+
+
+def test_a_server_that_says_when_to_ask_again_is_left_alone_until_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    with fake_kubernetes() as cluster:
+        cluster.add("/apis/batch/v1", "jobs", "train")
+        for cluster.retry_after, expected in (("7", [7, 7]), ("", [0.5, 1]), ("3600", [10, 10])):
+            cluster.failures = [429, 503]
+            assert ApiClient(ApiAccess(cluster.url)).get(f"{PATH}/train") is not None
+            assert pauses == expected
+            pauses.clear()
 
 
 def test_outside_of_a_pod_the_error_says_what_to_do(tmp_path: Path) -> None:

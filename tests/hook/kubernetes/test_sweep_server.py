@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster_hook.kubernetes.api import ApiError
-from tests.hook.kubernetes.sweep_site import BATCH, LABELS, VOLCANO, Site
+from cluster_hook.kubernetes.trainingjob import STATE
+from tests.hook.kubernetes.sweep_site import ASCEND, BATCH, LABELS, VOLCANO, Site
 
 MAPS = ("/api/v1", "configmaps")
 
@@ -42,6 +43,18 @@ def test_a_missing_role_for_a_further_kind_costs_only_that_kind(site: Site) -> N
     site.cluster.forbidden = {(VOLCANO, "jobs")}
     site.add_job("train")
     assert ("jobs/train", "retried") in site.sweep()
+
+
+def test_a_kind_that_the_server_cannot_list_costs_no_other_kind_and_is_no_success(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    site.cluster.broken = {(BATCH, "jobs"), (VOLCANO, "jobs")}
+    site.cluster.kinds.add((VOLCANO, "jobs"))
+    site.add_job("train", kind=(ASCEND, "ascendjobs"))
+    with pytest.raises(ApiError, match=r"batch/v1.*conversion webhook"):
+        site.sweep()
+    assert site.cluster.annotations("train", ASCEND, "ascendjobs")[STATE] == "retry"
 
 
 def test_an_object_of_another_form_costs_only_itself(site: Site) -> None:
