@@ -117,7 +117,7 @@ def _choose(prepared: Prepared, paces: Mapping[HostId, Pace], patience: float) -
     sessions = prepared.sessions
     known = {host: pace for host, pace in paces.items() if host in sessions.hosts}
     answer_s = 2 * max((sessions.by_host[host].answer_s for host in known), default=1.0)
-    start = common_start(known, time.time(), answer_s, patience)
+    start = common_start(known, time.monotonic(), answer_s, patience)
     for host, ahead in start.strays.items():
         reason = (
             f"its step is {abs(ahead):.0f} {'ahead of' if ahead > 0 else 'behind'} the others' at the same "

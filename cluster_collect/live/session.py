@@ -71,8 +71,8 @@ class Session:
         await self._next_answer(self._deadline_s)
         exchanges = []
         for _ in range(_CLOCK_LOOKS):
-            sent_s = time.time()
-            exchanges.append(offset_of(float(await self.ask("clock")), sent_s, time.time()))
+            sent_s = time.monotonic()
+            exchanges.append(offset_of(float(await self.ask("clock")), sent_s, time.monotonic()))
         quickest = min(exchanges, key=lambda one: one.uncertainty_ms)
         self.clock_offset_s, self.clock_error_s = quickest.offset_ms / 1000, quickest.uncertainty_ms / 1000
 

@@ -137,7 +137,7 @@ class MindSporeWay(ConfiguredWay):
     async def progress(self, request: Request) -> Progress:
         """Return whether the log is past the range and every rank has left a capture."""
         await self._listen()
-        now_s, step = time.time(), self._points[-1].step if self._points else -1
+        now_s, step = time.monotonic(), self._points[-1].step if self._points else -1
         if self._began_s is None and step >= request.steps[0]:
             self._began_s = now_s
         has_ended = False

@@ -112,7 +112,7 @@ class MsMonitorWay:
         while len(self._points) < n_wanted and time.monotonic() < end_s:
             step = (await self._daemon.status()).step
             if step >= 0 and (not self._points or step > self._points[-1].step):
-                self._points.append(Point(time.time(), step))
+                self._points.append(Point(time.monotonic(), step))
             await asyncio.sleep(_LOOK_S)
         return Reading(tuple(self._points[1:] if len(self._points) > 2 else self._points), self._poll_s())
 
@@ -183,7 +183,7 @@ class MsMonitorWay:
     async def progress(self, request: Request) -> Progress:
         """Return the progress: a short capture is over before it is ever reported as running."""
         status = await self._daemon.status()
-        now_s = time.time()
+        now_s = time.monotonic()
         if self._began_s is None and status.step >= request.start:
             self._began_s = now_s
             await self._session.ask("at_end", requests=[])

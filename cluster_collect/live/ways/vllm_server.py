@@ -57,7 +57,7 @@ class VllmWay:
 
     async def send(self, request: Request) -> Answer:
         """Have all servers of the host begin."""
-        self._began_s = time.time()
+        self._began_s = time.monotonic()
         stops = [
             {"do": "post", "port": port, "path": "/stop_profile", "longest_s": _STOP_DEADLINE_S}
             for port in self._ports
@@ -77,7 +77,7 @@ class VllmWay:
     async def progress(self, request: Request) -> Progress:
         """Stop what the servers have not stopped by themselves; that waits until their files are written."""
         await self.cancel()
-        return Progress(True, True, self._began_s, time.time())
+        return Progress(True, True, self._began_s, time.monotonic())
 
     async def cancel(self) -> None:
         """Have them end; one that has done its iterations says so and has nothing to do."""

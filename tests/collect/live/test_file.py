@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,20 @@ def test_the_same_steps_of_two_hosts_come_and_the_file_is_as_it_was(cluster: Clu
     assert [(host.configuration / "profiler_config.json").read_bytes() for host in cluster.hosts] == contents
     assert [one.st_mtime for one in after] == [one.st_mtime for one in before]
     assert json.loads(contents[0])["start_step"] == 0
+
+
+def test_a_clock_of_ours_that_is_set_while_hosts_say_their_steps_costs_no_capture(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(2)
+    cluster.job().start()
+    path, real = cluster.hosts[0].configuration / "profiler_config.json", time.time
+    before, was_set = path.read_bytes(), False
+
+    def an_hour_ahead_from_the_probe_on() -> float:
+        nonlocal was_set
+        was_set = was_set or path.read_bytes() != before
+        return real() + 3600 * was_set
+
+    monkeypatch.setattr("time.time", an_hour_ahead_from_the_probe_on)
+    assert captured(cluster, tmp_path / "run").captured.lost == {}
