@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from cluster_act.values import Case
 from cluster_fleet.identity import Known, with_names
 from cluster_fleet.judging.probes import device_number
 from cluster_fleet.run_record import record_of
-from cluster_fleet.status import status_of
+from cluster_fleet.status import replaced, status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story, story_fact
 from cluster_run.kinds import UNIT_KINDS
@@ -23,9 +24,12 @@ def cases_of_fleet(fleet: Fleet) -> list[Case]:
 
     Those that a probe cleared are among them, so that the plan says why nothing is done.
     """
-    units = [one.known for one in fleet.units().values()]
+    by_number = fleet.units()
+    units = [one.known for one in by_number.values()]
+    gone = replaced(by_number)
+    hosts = Counter(one.known.name for at, one in by_number.items() if one.host < 0 and at not in gone)
     found = {
-        story.key: _case(story, units)
+        story.key: _case(story, units, has_namesake=hosts[story.host] > 1)
         for story in reversed(status_of(fleet).stories)
         if story.is_slow or story.is_cleared
     }
@@ -66,13 +70,13 @@ def why_nobody(run: Path | None, fleet: Fleet | None) -> Phrase | None:
     return of_fleet("empty") if fleet is not None and not fleet.runs() else None
 
 
-def _case(story: Story, units: Iterable[Known]) -> Case:
+def _case(story: Story, units: Iterable[Known], *, has_namesake: bool) -> Case:
     hours = story.hours_lost
     cost = of_act("cost", hours=hours) if hours else of_act("cost_unknown")
     return Case(
         story.key, story.name, story.host, device_number(story.name),
         story_phrase(story_fact(story)),
-        cost, is_confirmed=True, devices=devices_of(story.key, units),
+        cost, is_confirmed=True, devices=devices_of(story.key, units), has_namesake=has_namesake,
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     if due and arguments.apply:
         way.check()
     language = language_of(arguments.lang)
-    n_failed = sum(not has_name(one.case.node) for one in plan)
+    n_failed = sum(not has_name(one.case) for one in plan)
     for one in plan:
         if fleet is not None and arguments.apply:
             # What was refused meanwhile spends nothing.

@@ -44,8 +44,8 @@ def planned(
         why = None
         if key in done:
             why = of_act("done_already")
-        elif not has_name(case.node):
-            why = of_act("no_name")
+        elif not has_name(case):
+            why = of_act("namesake" if case.has_namesake else "no_name")
         elif of_probe == CLEARED:
             why = of_act("cleared")
         elif not case.is_confirmed and not unconfirmed and of_probe != CONFIRMED:
@@ -58,9 +58,9 @@ def planned(
     return found
 
 
-def has_name(node: str) -> bool:
-    """Whether a node can be named to others: its name is not a hash of its address, nor anything else."""
-    return _NODE.fullmatch(node) is not None and not is_hash(node)
+def has_name(case: Case) -> bool:
+    """Whether its node can be named to others: by a name, not by a hash of its address, and it alone."""
+    return _NODE.fullmatch(case.node) is not None and not is_hash(case.node) and not case.has_namesake
 
 
 def is_standing(action: Mapping[str, Any]) -> bool:

@@ -14,7 +14,8 @@ from cluster_words.phrase import Phrase
 class Case:
     """A device or host that costs time, on a node. `device` is its number on the node, None for the host.
 
-    `devices` are the numbers that the driver has for it, or for all devices of the host that are known.
+    `devices` are the numbers that the driver has for it, or for all devices of the host that are known;
+    `has_namesake`: another host of the fleet is called like its node.
 
     `evidence` and `cost` are sentences; what is written down is in English. `is_confirmed`: by
     several runs, or by a probe; else by one run.
@@ -28,6 +29,7 @@ class Case:
     cost: Phrase
     is_confirmed: bool
     devices: tuple[int, ...] = ()
+    has_namesake: bool = False
 
     @property
     def token(self) -> str:

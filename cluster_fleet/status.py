@@ -192,23 +192,21 @@ def _beside(
             for one in metrics
             if one.startswith("counter:")
         },
-        _replaced(units),
+        replaced(units),
     )
 
 
-def _replaced(units: Mapping[int, Unit]) -> dict[int, float]:
+def replaced(units: Mapping[int, Unit]) -> dict[int, float]:
     """Return when units were exchanged: another one was first seen in their place after they were last seen.
 
-    Two dies of one card may share a place, but not one after the other.
+    Two dies of one card may share a place, but not one after the other. The place of a host is its name.
     """
+    places = {number: one.known.place if one.host >= 0 else one.known.name for number, one in units.items()}
     newest: dict[str, float] = {}
-    for unit in units.values():
-        newest[unit.known.place] = max(newest.get(unit.known.place, 0.0), unit.first_s)
-    return {
-        number: newest[unit.known.place]
-        for number, unit in units.items()
-        if newest[unit.known.place] > unit.last_s
-    }
+    for number, place in places.items():
+        newest[place] = max(newest.get(place, 0.0), units[number].first_s)
+    own = {number: newest[place] for number, place in places.items() if newest[place] > units[number].last_s}
+    return {number: own[one.host] for number, one in units.items() if one.host in own} | own
 
 
 def _order(story: Story) -> tuple[float, ...]:

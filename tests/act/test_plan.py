@@ -14,7 +14,7 @@ from cluster_act.values import Case
 from cluster_fleet.identity import Known
 from cluster_fleet.store import Fleet
 from cluster_words.phrase import Phrase
-from tests.fleet.test_store import record, runs_of
+from tests.fleet.test_store import elsewhere, record, runs_of
 
 CASE = Case(
     "vdie:5",
@@ -126,3 +126,14 @@ def test_nobody_is_acted_on_in_300_healthy_runs(tmp_path: Path) -> None:
             fleet.add(record(at, values, day=float(at)))
             if at % 30 == 29:
                 assert cases_of_fleet(fleet) == []
+
+
+def test_a_node_whose_name_is_another_host_s_too_is_not_acted_on(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(20):
+            fleet.add(one)
+        (case,) = cases_of_fleet(fleet)
+        assert decided([case], []) == ["do"]
+        fleet.add(elsewhere(runs_of(20)[15]))
+        (case,) = cases_of_fleet(fleet)
+        assert decided([case], []) == ["skip"]

@@ -492,6 +492,28 @@ def test_a_device_of_another_number_in_the_same_place_begins_anew(tmp_path: Path
         assert (exchanged.since_s, exchanged.is_slow) == (30.0 * DAY_S, False)
 
 
+def elsewhere(run: RunRecord) -> RunRecord:
+    """The same run on other machines, which are called the same."""
+    others = [
+        Known(f"other-{u.key}", u.name, f"other-{u.place}", u.host_key and f"other-{u.host_key}")
+        for u in run.units
+    ]
+    series = [replace(one, keys=[f"other-{key}" for key in one.keys]) for one in run.series]
+    return replace(run, fingerprint=f"other-{run.fingerprint}", units=others, series=series, findings=[])
+
+
+def test_the_name_of_a_slow_host_that_was_exchanged_is_another_s(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(20):
+            fleet.add(one)
+        assert [one.state for one in status_of(fleet).stories] == ["slow"]
+        healthy = np.random.default_rng(5).normal(0, 0.004, (10, 40))
+        for at in range(10):
+            fleet.add(elsewhere(record(100 + at, healthy[at], day=30.0 + at)))
+        (story,) = status_of(fleet).stories
+        assert (story.key, story.state, story.since_s) == ("vdie:5", "replaced", 30.0 * DAY_S)
+
+
 def test_the_generator_and_the_store_agree_on_places(tmp_path: Path) -> None:
     simulated = simulate(3, n_jobs=10, n_hosts=10, n_devices=4)
     with Fleet(tmp_path / "fleet.db") as fleet:
