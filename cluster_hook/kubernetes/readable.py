@@ -1,4 +1,4 @@
-"""Whether the sweep may read what a job wrote: training containers often run as root and write 0750."""
+"""Whether all that a job wrote is there, and the sweep may read it: training containers often run as root."""
 
 from __future__ import annotations
 
@@ -9,6 +9,23 @@ from pathlib import Path
 
 from cluster_hook.kubernetes.trainingjob import PROFILE_DIR, TrainingJob
 from cluster_run.errors import InputError
+
+
+def is_being_written(
+    job: TrainingJob, profiles: Path, now_s: float, settle_s: float, patience_s: float
+) -> bool:
+    """Return whether it, or a file of it, ended less than `settle_s` ago; files count for `patience_s`."""
+    if job.finished_s is not None:
+        age_s = now_s - job.finished_s
+        if age_s < settle_s or age_s > patience_s:
+            return age_s < settle_s
+    with contextlib.suppress(InputError):
+        for directory, _, names in os.walk(profile_directory(job, profiles).partition("%N")[0]):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if now_s - os.lstat(os.path.join(directory, name)).st_mtime < settle_s:
+                        return True
+    return False
 
 
 def why_unreadable(top: Path) -> str:

@@ -8,7 +8,6 @@ no job.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -28,7 +27,13 @@ from cluster_hook.kubernetes.node_disks import (
     wait_for_nodes,
 )
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
-from cluster_hook.kubernetes.readable import owner_of, profile_directory, refuse_links_out, why_unreadable
+from cluster_hook.kubernetes.readable import (
+    is_being_written,
+    owner_of,
+    profile_directory,
+    refuse_links_out,
+    why_unreadable,
+)
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
@@ -198,7 +203,7 @@ def _why_not_now(job: TrainingJob, options: SweepOptions, now_s: float, end_s: f
     """Return why a later sweep, or another one, looks at the job; None where it is ours."""
     if job.is_claimed(now_s):
         return Swept(job.label, "elsewhere", "another sweep works on it")
-    if _is_being_written(job, options, now_s):
+    if is_being_written(job, options.profiles, now_s, options.settle_s, options.patience_s):
         return Swept(job.label, "later", "it ended a moment ago; its ranks may still be writing")
     if end_s - time.monotonic() < options.follow.deadline_s:
         return Swept(job.label, "later", "no time left in this sweep")
@@ -208,24 +213,10 @@ def _why_not_now(job: TrainingJob, options: SweepOptions, now_s: float, end_s: f
     return None
 
 
-def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> bool:
-    if job.finished_s is not None:
-        age_s = now_s - job.finished_s
-        if age_s < options.settle_s or age_s > options.patience_s:
-            return age_s < options.settle_s
-    with contextlib.suppress(InputError):
-        top = profile_directory(job, options.profiles).partition("%N")[0]
-        for directory, _, names in os.walk(top):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    if now_s - os.lstat(os.path.join(directory, name)).st_mtime < options.settle_s:
-                        return True
-    return False
-
-
 def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
     """Return why not all data can be read; empty if they can, or if it was not repaired for long."""
-    if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_reported(job):
+    is_told = job.annotations.get(STATE) == UNREADABLE
+    if is_told and job.finished_s is not None and now_s - job.finished_s > options.patience_s:
         return ""
     with contextlib.suppress(InputError, OSError):
         top = Path(profile_directory(job, options.profiles).partition("%N")[0])
@@ -233,13 +224,9 @@ def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> st
     return ""
 
 
-def _was_reported(job: TrainingJob) -> bool:
-    return job.annotations.get(STATE) == UNREADABLE
-
-
 def _tell_unreadable(api: ApiClient, job: TrainingJob, options: SweepOptions, why: str) -> Swept:
     """Write on the job what to do; it is looked at again by every sweep, and no attempt is counted."""
-    if _was_reported(job):
+    if job.annotations.get(STATE) == UNREADABLE:
         return Swept(job.label, "unreadable", why)
     outcome = failed(_finished(job, options), None, why)
     annotations = {STATE: UNREADABLE, SUMMARY: outcome.line[:_MAX_SUMMARY], VERDICT: "unknown"}
