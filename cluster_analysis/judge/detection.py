@@ -12,7 +12,15 @@ from msgspec import Struct
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
-from cluster_analysis.judge.detectors.registry import DETECTORS
+from cluster_analysis.judge.detectors import (
+    pauses,
+    slow_host,
+    slow_network,
+    slow_rank,
+    uneven_host,
+    whole_job,
+    workload,
+)
 from cluster_analysis.judge.gates import Context, finding_of, less_sure
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import (
@@ -34,6 +42,19 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict, unless_open
 from cluster_run.ids import Rank
+
+#: In their order: each gives the parts that may have lost time, and gets what those before it gave.
+DETECTORS = (
+    slow_host.detect,
+    slow_host.holding_a_stage,
+    uneven_host.detect,
+    pauses.detect,
+    slow_rank.detect,
+    pauses.by_turns,
+    workload.detect,
+    slow_network.detect,
+    whole_job.detect,
+)
 
 
 class Detection(Struct, frozen=True):

@@ -146,7 +146,7 @@ def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> B
     with np.errstate(invalid="ignore"):
         lasts = (level >= local.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
         n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
-    if series.shape[1] >= limits.min_steps_confident:  # of one or two the middle says as much
+    if series.shape[1] > limits.min_steps_confident:  # of fewer the middle says as much
         lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
     return np.asarray(lasts)
 
