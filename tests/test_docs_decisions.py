@@ -33,7 +33,7 @@ def percent(share: float) -> str:
         f"each worth {PRIOR_DF:g} degrees of freedom",
         f"level improbable over all ranks (Student t, {percent(AS_GIVEN.listed_p_value)}), "
         f"over {percent(common.MOSTLY)} of the steps on the slow side "
-        f"(from {WORDS[AS_GIVEN.min_steps_confident]} steps on: of one or two the middle says as much)",
+        f"(with more than {WORDS[AS_GIVEN.min_steps_confident]} steps: of fewer the middle says as much)",
         f"≥ 2 steps above {common.FAR_SIGMAS:g} sigma (of steps, of that step's peers, of levels) "
         f"and {percent(AS_GIVEN.device_effect)} "
         f"(idle time: {percent(common.TWICE * AS_GIVEN.local_effect_share_of_step)} of the step)",
