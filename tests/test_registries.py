@@ -58,7 +58,7 @@ def _acts(node: Definition) -> bool:
 #: Of each registry its file, where what it lists is made, and how that is known.
 REGISTRIES = {
     "detectors": (
-        "cluster_analysis/judge/detectors/registry.py", "cluster_analysis/judge/detectors", 9,
+        "cluster_analysis/judge/detection.py", "cluster_analysis/judge/detectors", 9,
         _takes("case", "found"),
     ),
     "rules of the gates": (
