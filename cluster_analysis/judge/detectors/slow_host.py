@@ -20,7 +20,7 @@ from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.judging import IDLE_SIGMA
 from cluster_run.facts import FindingFact, fact
 from cluster_run.kinds import WorkloadKind
@@ -130,7 +130,11 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
     course = course if local.is_computing else lost_always_us(view, own, view.likely_idle_us)
-    one = late_suspect(view, whole, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
+    events = _steps_that_lose(case, local, np.isfinite(of_rank), own)
+    course = course if events is None else course / events.mean()
+    one = late_suspect(
+        view, whole, own, course, events, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts
+    )
     return replace(one, p_value=float(judged.tail[worst]))
 
 
@@ -143,6 +147,24 @@ def _more_work(case: Case, known: BoolArray) -> FloatArray:
     more = np.fmax(relative_to_other_hosts(calls[:, None], view)[:, 0], 0.0)
     longer = 0.0 if case.kernels is None else group_medians(case.kernels.of_samples(known, view), view.sample)
     return more + np.where((np.bincount(view.sample)[view.sample] > 1) | (view.replica < 0), longer, 0.0)
+
+
+def _steps_that_lose(case: Case, local: LocalTime, known: BoolArray, own: IntArray) -> BoolArray | None:
+    """Return in which steps (S,) ranks `own` of a host lose what their kernels take longer; None for all.
+
+    Totals tell it if its steps differ by more than those of other `known` ranks (R,) do by chance.
+    """
+    if local.follows_work or not local.is_computing:
+        return None
+    local = next(one for one in case.local_times if one.is_computing)
+    series = relative_to_other_hosts(case.series(local, ~known, case.view.host), case.view)
+    course, others = np.nan_to_num(median(series[own], 0)), np.setdiff1d(np.flatnonzero(known), own)
+    loses = course >= max(local.effect, HALFWAY * float(course.max()))
+    if len(loses) < case.limits.min_steps_intermittent or not loses.any() or loses.mean() > MOSTLY:
+        return None
+    by_host = medians_by(series[others], np.unique(case.view.host[others], return_inverse=True)[1])
+    noise = float(np.fmax.reduce(sigma(by_host - median(by_host, 1)[:, None], 1)))
+    return loses if course[loses].mean() - course[~loses].mean() > CLEAR_SIGMAS * noise else None
 
 
 def _quiet_us(local: LocalTime, ranks: IntArray) -> float:
