@@ -78,7 +78,7 @@ def open_questions(
         return []
     return [
         *_unexplained(view, findings, limits),
-        *_unread_communication(view, limits),
+        *_unread_communication(view, evidence, limits),
         *(
             waits_for_absent(evidence.matched, view, limits.open_cost_share)
             or _long_steps(view, limits, copied_share)
@@ -148,19 +148,20 @@ def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
     return bool(apart[together].mean() >= HALFWAY * apart[of_two].mean())
 
 
-def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
+def _unread_communication(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[Fact]:
     """Communication that is not matched over ranks, as their calls or groups are not known.
 
-    A call has several ends, so a few such ranks hide little. The mean of all ranks counts.
+    A call has several ends, so a few such ranks hide little: the mean of all ranks counts. But links are told
+    by one end: a rank without links and calls counts alone.
     """
     unread, graph = np.full(view.step_us.shape, np.inf), view.graph
     if graph is not None:
         own_us = np.where(graph.is_unmatched, graph.transfer_us, 0.0)[graph.operator]
         unread = rows_at(view.ranks, graph.ranks, graph.sum_by_cell(own_us), np.inf)
-    with np.errstate(invalid="ignore"):
-        unread = np.minimum(unread, np.maximum(view.uncovered_us, 0.0))
-    known = np.isfinite(unread)
-    share = float(unread[known].mean() / view.mean_step_us) if known.any() else 0.0
+    unseen = np.isinf(unread).all(axis=1) & ~np.isin(view.ranks, evidence.links["rank"])
+    unread = np.clip(view.uncovered_us, 0.0, unread)
+    known = [one[np.isfinite(one)] for one in (unread, *unread[unseen])]
+    share = float(max((one.mean() for one in known if one.size), default=0.0) / view.mean_step_us)
     if not share >= limits.open_cost_share:
         return []
     return [fact("unread_communication", n_ranks=int((unread > 0.0).any(axis=1).sum()), step_share=share)]

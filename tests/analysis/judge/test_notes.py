@@ -121,8 +121,25 @@ def test_communication_that_nobody_could_read_and_that_takes_long_leaves_the_que
     where = on_hosts(8, 8)
     found = detect(evidence_of_computing(peers_agree(8, 5, share=1 - exposed), where), where)
     assert found.verdict == verdict
-    asked = "8 ranks could not be read, or not matched over ranks; as a mean over all ranks it takes 30 %"
+    asked = "8 ranks could not be read, or not matched over ranks; it takes 30 % of the step"
     assert any(asked in note for note in notes_of(found)) == (verdict == "unknown")
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+def test_a_rank_of_which_neither_calls_nor_links_were_read_keeps_a_job_from_being_healthy(
+    factor: int,
+) -> None:
+    """No other rank tells of the link that it sends over: all members of its ring wait for it alike."""
+    spec = JobSpec(tp=2, pp=1, dp=8, ranks_per_host=4, microbatches=4)
+    job = simulate(spec, [parse_scenario(f"slow_link:{factor}@5-7")], seed=1)
+    where, ranks = topology(job), tables(job)
+    whole = detect(evidence_of_tables(ranks.values(), where), where)
+    assert whole.verdict == ("healthy" if factor == 1 else "degraded")
+    for name in ("collectives", "links"):
+        ranks[5] = replace(ranks[5], **{name: getattr(ranks[5], name).slice(0, 0)})
+    found = detect(evidence_of_tables(ranks.values(), where), where)
+    assert found.verdict == "unknown"
+    assert "unread_communication" in {note.kind for note in found.notes}
 
 
 @pytest.mark.parametrize(("n_unread", "verdict"), [(1, "degraded"), (8, "unknown")])
