@@ -176,6 +176,7 @@ ReasonKind = Literal[
     "hosts_share_files",
     "other_hosts_than_table",
     "ranks_not_in_table",
+    "hosts_not_in_table",
     "unusable_description",
     "not_collected",
     "not_collected_whole",

@@ -96,7 +96,7 @@ _Mend = Literal[
     "level0_operators",
     "no_operators",
     "no_communication_matrix",
-    "timeline_too_large",
+    "timeline_not_read",
     "few_steps",
     "costly_unexplained",
     "host_may_cost",

@@ -47,6 +47,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "hosts_share_files": "put_rank_table",
     "other_hosts_than_table": "put_rank_table_in_run",
     "ranks_not_in_table": "replace_rank_table",
+    "hosts_not_in_table": "replace_rank_table",
 }
 #: The system's messages on files that the user may not read: they are there, and complete.
 _NOT_PERMITTED = os.strerror(errno.EACCES)

@@ -71,12 +71,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     output = directory / layout.PROFILER_OUTPUT_NAME
     about = _files_in(directory)
     inside = _files_in(output) if output.is_dir() else {}
-    # A packed timeline is no loss to tell: most runs are collected without theirs.
-    files = {
-        role: inside[name]
-        for role, name in OUTPUT_FILES.items()
-        if name in inside and (role != "trace_view" or inside[name].name == name)
-    }
+    files = {role: inside[name] for role, name in OUTPUT_FILES.items() if name in inside}
     for role, pattern in INPUT_PIPELINE.items():
         matching = [path for name, path in sorted(inside.items()) if pattern.match(name)]
         if matching:

@@ -7,6 +7,7 @@ to us. A rank without a host is a gap; a rank with a wrong one has the wrong mac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -233,9 +234,13 @@ def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
     if all(one.host is None for one in captures.values()):
         listed = {place.rank for place in places.table.all_places} if places.table else captures.keys()
-        if strangers := sorted(captures.keys() - listed):
-            why = fact("ranks_not_in_table", ranks=tuple(strangers))
-            return Hosts({}, {}, {}, (Problem(why, file=RANK_TABLE_NAME),), is_placed=False)
+        for kind, strangers in (
+            ("ranks_not_in_table", captures.keys() - listed),
+            ("hosts_not_in_table", _moved(of_rank, captures)),
+        ):
+            if strangers:
+                why = fact(kind, ranks=tuple(sorted(strangers)))  # type: ignore[arg-type]
+                return Hosts({}, {}, {}, (Problem(why, file=RANK_TABLE_NAME),), is_placed=False)
         if not of_rank:
             return Hosts({}, {}, places.devices, is_placed=False)
     server_of = {place.rank: place.server_id for place in (places.table.places if places.table else ())}
@@ -262,6 +267,17 @@ def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
         problems.append(Problem(fact("hosts_share_files", ranks=tuple(unknown))))
     devices = {} if elsewhere else places.devices
     return Hosts(dict(sorted(of_rank.items())), addresses, devices, tuple(problems))
+
+
+def _moved(hosts: Mapping[Rank, HostId], captures: Mapping[Rank, Found]) -> set[Rank]:
+    """Return the ranks of a host whose captures bear different names, one of them on another host, too.
+
+    Names of containers or processes differ on one host, and `localhost` is one on all: neither contradicts.
+    """
+    names = {rank: one.host_name for rank, one in captures.items() if one.host_name and rank in hosts}
+    pairs = {(hosts[rank], name) for rank, name in names.items()}
+    n_names, n_hosts = Counter(host for host, _ in pairs), Counter(name for _, name in pairs)
+    return {rank for rank, name in names.items() if n_names[hosts[rank]] > 1 < n_hosts[name]}
 
 
 def _differs(server: ServerId | None, host: HostId, places: Places) -> bool:

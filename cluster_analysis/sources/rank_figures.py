@@ -18,6 +18,7 @@ from cluster_analysis.sources.text.metadata_json import read_environment
 from cluster_analysis.sources.text.trace_view_json import read_timeline_columns, read_trace_view
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
+from cluster_run.layout import unpacked_name
 
 #: A larger timeline takes longer to read than all else that a rank has together.
 _MOST_TIMELINE_BYTES = 256_000_000
@@ -64,10 +65,9 @@ def _of_timeline(reading: Reading) -> list[Counter]:
     path = Path(reading.source.files["trace_view"])
     if columns_of(path) is not None:
         return reading.first(("trace_view", read_timeline_columns)) or []
-    n_bytes = os.stat(path).st_size
-    if n_bytes > _MOST_TIMELINE_BYTES:
-        reading.note("trace_view")(
-            fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)
-        )
+    # Most runs are collected without theirs, so this is a note, and no problem.
+    if os.stat(path).st_size > _MOST_TIMELINE_BYTES or unpacked_name(path.name) != path.name:
+        ranks = (reading.source.rank,)
+        reading.notes.append(fact("timeline_not_read", ranks=ranks, most_bytes=_MOST_TIMELINE_BYTES))
         return []
     return reading.first(("trace_view", read_trace_view)) or []

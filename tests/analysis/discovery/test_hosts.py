@@ -105,6 +105,28 @@ def test_a_rank_table_beside_a_plain_tree_that_lacks_ranks_is_of_another_job_and
     assert (problem.file, dict(problem.why.values)) == ("hccl.json", {"ranks": (3,)})
 
 
+@pytest.mark.parametrize(
+    ("names", "moved"),
+    [
+        (("n1", "n2", "n1", "n2"), (0, 1, 2, 3)),
+        (("n1", "n1", "n1", "n2"), (2,)),
+        (("n1", "n1", "n2", "n2"), ()),
+        (("a", "b", "c", "d"), ()),
+        (("localhost",) * 4, ()),
+    ],
+)
+def test_a_rank_table_beside_a_plain_tree_that_the_names_of_captures_contradict_is_told_and_not_used(
+    tmp_path: Path, names: tuple[str, ...], moved: tuple[int, ...]
+) -> None:
+    """Names of containers or processes, and `localhost` on all hosts, contradict no table."""
+    for rank, name in enumerate(names):
+        write_capture(tmp_path, rank, f"{name}_{7 + rank}_20250109123456789_ascend_pt")
+    (tmp_path / "hccl.json").write_text(rank_table(("10.0.0.7", [0, 1]), ("10.0.0.8", [2, 3])))
+    capture = discover(tmp_path)
+    assert capture.is_placed == (not moved)
+    assert [dict(one.why.values)["ranks"] for one in capture.problems] == [moved] * bool(moved)
+
+
 def test_a_rank_table_of_several_jobs_tells_devices_of_hosts_and_folders_tell_hosts(tmp_path: Path) -> None:
     run = run_directory(tmp_path, ("10.0.0.1", [0, 1]), ("10.0.0.2", [0, 1]))
     groups = json.loads((run / "hccl.json").read_text())["server_list"]

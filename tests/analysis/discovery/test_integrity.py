@@ -176,6 +176,20 @@ def test_packed_databases_are_told(tmp_path: Path) -> None:
     assert (told.kind, told.file) == ("archive", "ascend_pytorch_profiler_0.db.gz")
 
 
+def test_a_timeline_that_is_packed_is_noted_as_one_that_is_too_large_is(
+    tmp_path: Path,
+) -> None:
+    """It is no problem: most runs are collected without theirs."""
+    timelines = [write_capture(tmp_path, rank) / OUTPUT / "trace_view.json" for rank in (0, 1)]
+    timelines[0].with_name("trace_view.json.gz").write_bytes(b"x")
+    timelines[1].write_text("[]")
+    with timelines[1].open("r+b") as file:
+        file.truncate(256_000_001)
+    for source in discover(tmp_path).sources:
+        tables = read_rank(source)
+        assert (tables.problems, [one.kind for one in tables.notes]) == ((), ["timeline_not_read"])
+
+
 def test_archives_beside_what_was_unpacked_of_them_are_no_problem(tmp_path: Path) -> None:
     capture = write_capture(tmp_path, 0)
     for path in (*tmp_path.rglob("*"), capture / OUTPUT / "trace_view.json", tmp_path / "scripts"):
