@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError
@@ -30,22 +29,6 @@ _DECIMALS = 3
 _MOST_PS = float(1 << 62)
 _OTHERS = "(all others)"
 _MATRIX_TYPES = ("MatMul", "BatchMatMul")
-
-
-class Calls(Struct, frozen=True):
-    """Rows of communication among kernels, in columns of equal length.
-
-    Attributes:
-        steps: as the file spells them.
-        names: of operators.
-        starts_ns: int64, null where unknown.
-        lengths_us: float64.
-    """
-
-    steps: list[str]
-    names: pa.Array
-    starts_ns: pa.Array
-    lengths_us: pa.Array
 
 
 class KernelSums:

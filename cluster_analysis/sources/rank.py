@@ -44,7 +44,7 @@ from cluster_analysis.sources.reading import (
     of_steps,
 )
 from cluster_analysis.sources.text.communication_json import read_communication, read_matrix
-from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
+from cluster_analysis.sources.text.kernel_details_csv import communication_of, read_kernels
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.statistics_csv import read_api_statistic, read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
@@ -251,17 +251,21 @@ def _timeline_steps(reading: Reading) -> Candidate[pa.Table]:
 
 def _kernel_operators(reading: Reading) -> Candidate[CommunicationTables]:
     """Return what gives operators of communication where only the table of kernels has them."""
-    rank = reading.source.rank
-    return (
-        "kernel_details",
-        lambda path, remark: without_packets(read_kernel_communication(path, rank, remark)),
-    )
+
+    def read(path: Path, remark: Remark) -> CommunicationTables | None:
+        kernels = reading.once(read_kernels, path, remark)
+        return without_packets(communication_of(kernels.calls, reading.source.rank))
+
+    return "kernel_details", read
 
 
 def _kernel_kinds(reading: Reading) -> Candidate[pa.Table]:
     """Return what gives OPERATORS of the table of kernels."""
     rank = reading.source.rank
-    return "kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)
+    return (
+        "kernel_details",
+        lambda path, remark: reading.once(read_kernels, path, remark).sums.operators(rank),
+    )
 
 
 def _by_rank(

@@ -11,8 +11,9 @@ import pyarrow as pa
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.counters import read_memory_curve
+from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
-from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
+from cluster_analysis.sources.reading import Candidates, Databases, Reading, of_rank
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
 from cluster_analysis.sources.text.metadata_json import read_environment
 from cluster_analysis.sources.text.trace_view_json import read_timeline_columns, read_trace_view
@@ -22,22 +23,25 @@ from cluster_run.layout import unpacked_name
 
 #: A larger timeline takes longer to read than all else that a rank has together.
 _MOST_TIMELINE_BYTES = 256_000_000
-#: For each table of FIGURES the text file that holds it, which is better than a database; clocks are in none.
-_READERS: Mapping[str, tuple[tuple[str, TableReader], ...]] = {
-    "kernels": (("kernel_details", read_kernels),),
-    "memory": (("memory_record", read_memory_curve),),
-    "frequency": (),
-    "environment": (("metadata", read_environment),),
-}
 
 
 def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
     """Return the tables of `schema.FIGURES` that the rank's files hold, by name, all but APIS."""
     rank = reading.source.rank
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
-    for name, readers in _READERS.items():
-        texts = ((role, of_rank(read, rank)) for role, read in readers)
-        table = reading.first(*texts, *databases[name])
+
+    def read_own_kernels(path: Path, remark: Remark) -> pa.Table | None:
+        return reading.once(read_kernels, path, remark).sums.table(rank)
+
+    # The text file that holds each table, which is better than a database; clocks are in none.
+    texts: Mapping[str, Candidates[pa.Table]] = {
+        "kernels": (("kernel_details", read_own_kernels),),
+        "memory": (("memory_record", of_rank(read_memory_curve, rank)),),
+        "frequency": (),
+        "environment": (("metadata", of_rank(read_environment, rank)),),
+    }
+    for name, readers in texts.items():
+        table = reading.first(*readers, *databases[name])
         if table is not None:
             found[name] = table
     return found

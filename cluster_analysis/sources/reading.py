@@ -40,6 +40,7 @@ class Reading(Struct):
     steps: frozenset[int] | None = None
     problems: list[Problem] = field(default_factory=list)
     notes: list[Fact] = field(default_factory=list)
+    _made: dict[Any, Any] = field(default_factory=dict)
 
     def first(self, *candidates: Candidate[_T]) -> _T | None:
         """Return the first value of `(role, read)` whose file is there and readable, and that is not None.
@@ -73,6 +74,13 @@ class Reading(Struct):
             if value is not None:
                 return value
         return None
+
+    def once(self, read: Callable[[Path, Remark], _T], path: Path, remark: Remark) -> _T:
+        """Return what `read` makes of a file, for all tables that it feeds; once, unless it raises."""
+        if read not in self._made:
+            self._made[read] = read(path, remark)
+        made: _T = self._made[read]
+        return made
 
     def joined(self, *readers: Candidate[list[_T]]) -> list[_T]:
         """Return what each of `(role, read)` gives that is there and readable, one behind the other."""

@@ -26,8 +26,8 @@ COLUMNS_OF_KEYS = {
 CORE = COLUMNS_OF_KEYS["core_type"]
 #: Its other columns.
 DURATION, WAIT, STEP, START = "Duration(us)", "Wait Time(us)", "Step Id", "Start Time(us)"
-#: Without these nothing can be said of its kernels.
-NEEDED = (COLUMNS_OF_KEYS["op_type"], CORE, COLUMNS_OF_KEYS["name"], DURATION)
+#: Without these the file is not read.
+NEEDED = (COLUMNS_OF_KEYS["op_type"], CORE, COLUMNS_OF_KEYS["name"], DURATION, START)
 #: Cores of the rows that are communication operators.
 COMMUNICATION = ("HCCL", "COMMUNICATION")
 #: Ends of the names of kernels that carry out such an operator, which has a row of its own.
@@ -124,7 +124,7 @@ def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
     header = stream.readline()
     names = as_we_spell([name.strip() for name in header.split(",")])
     is_odd = '"' in header or "\ufeff" in header or len(set(names)) < len(names)
-    if is_odd or not {*NEEDED, START} <= set(names):
+    if is_odd or not set(NEEDED) <= set(names):
         raise UnfitError("another header")
     places = [names.index(name) if name in names else len(names) for name in COLUMNS_OF_KEYS.values()]
     core, duration, start = map(names.index, (CORE, DURATION, START))

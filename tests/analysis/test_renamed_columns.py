@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication
+from cluster_analysis.sources.text.kernel_details_csv import communication_of, read_kernels
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUMNS
 from cluster_analysis.tables.schema import JUDGED_STEPS, NEEDED_STEPS
 from cluster_reduce.form import SUFFIX
@@ -202,6 +202,6 @@ def test_calls_are_in_their_steps_however_the_column_of_steps_is_spelled(
         content = reduce_kernel_details(bytes(path))
         path.with_name(path.name + SUFFIX).write_bytes(content)
         path.unlink()
-    found = read_kernel_communication(path, 0, pytest.fail)
+    found = communication_of(read_kernels(path, pytest.fail).calls, 0)
     assert found is not None
     assert found["step"].to_pylist() == [10]

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+from msgspec import Struct
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import are_places, damaged
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
-from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
+from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished, read_lines
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
@@ -28,7 +29,6 @@ from cluster_reduce.sums.kernel_details import (
     CARRIERS,
     COLUMNS_OF_KEYS,
     COMMUNICATION,
-    CORE,
     DURATION,
     NEEDED,
     START,
@@ -40,79 +40,36 @@ from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(COMMUNICATION)
+_CARRIERS = rf"(?:{'|'.join(CARRIERS)})$"
 _BLOCK_BYTES = 8 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
 
 
-def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return calls and times of each kind of kernel (OPERATORS), longest first; streamed like KERNELS."""
-    return _sums(path, remark).operators(rank)
+class Kernels(Struct, frozen=True):
+    """What a file holds.
 
-
-def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return COLLECTIVES by start and length alone; None where the file has no row of communication.
-
-    The name holds three digits of the group's hash, which two groups may share: so a group is of this rank
-    alone, and nothing is matched over ranks.
+    Attributes:
+        sums: its kernels, summed by those of KEYS that it has.
+        calls: its rows of communication: step (as the file spells it), name, start_ns and elapse_us.
     """
-    calls = _calls(path)
-    if calls is None or not len(calls.names):
-        return None
-    digits = pc.extract_regex(calls.names, r"__(?P<group>\d+)_\d+").field("group")
-    table = schema.rows(
-        schema.COLLECTIVES,
-        rank,
-        step=[numbers.parse_step(cell) for cell in calls.steps],
-        group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
-        **names.of_operators(calls.names),
-        start_ns=calls.starts_ns,
-        elapse_us=calls.lengths_us,
-    )
-    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+
+    sums: KernelSums
+    calls: pa.Table
 
 
-def _calls(path: Path) -> Calls | None:
-    """Return the rows of communication; None where the file has none."""
+def read_kernels(path: Path, remark: Remark) -> Kernels:
+    """Return what a file, or its columns, holds. Memory does not grow with the number of kernels."""
     columns = columns_of(path)
     if columns is not None:
-        return kernel_calls_of(columns)
-    header = _header(path, *NEEDED, START)
-    found = [
-        text.filter(pc.and_not(pc.is_in(text[CORE], value_set=_COMMUNICATION), _are_carriers(text["Name"])))
-        for text in _blocks(
-            path, [name for name in (STEP, *NEEDED, START) if name in header], header, [], unheard
-        )
-    ]
-    text = pa.concat_tables(found).combine_chunks() if found else None
-    if text is None or not text.num_rows:
-        return None
-    starts, _ = numbers.to_ns(text[START].combine_chunks())
-    durations, _ = numbers.to_float64(text[DURATION])
-    cells = text[STEP].to_pylist() if STEP in text.column_names else ["0"] * text.num_rows
-    return Calls(cells, text["Name"].combine_chunks(), starts, durations)
-
-
-def _are_carriers(names_of_rows: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.match_substring_regex(names_of_rows, rf"(?:{'|'.join(CARRIERS)})$")
-
-
-def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return KERNELS of one rank; None where there is none. Memory does not grow with the file."""
-    return _sums(path, remark).table(rank)
-
-
-def _sums(path: Path, remark: Remark) -> KernelSums:
-    """Return the kernels of a file, or of its columns, summed by those of KEYS that it has."""
-    columns = columns_of(path)
-    if columns is not None:
-        return kernel_sums_of(columns)
-    header = _header(path, *NEEDED)
+        return kernels_of_columns(columns)
+    header = _header(path)
     summed = KernelSums()
     n_bad = 0
     skipped: list[int] = []
     named = {key: column for key, column in COLUMNS_OF_KEYS.items() if column in header}
-    wanted = [*named.values(), *(name for name in (DURATION, WAIT) if name in header)]
-    for text in _blocks(path, wanted, header, skipped, remark):
+    more = [name for name in (DURATION, START, WAIT, STEP) if name in header]
+    called: list[pa.Table] = []
+    for text in _blocks(path, [*named.values(), *more], header, skipped, remark):
         durations, bad = numbers.to_float64(text[DURATION])
         lengths = numbers.us_to_ps(durations)
         is_time = pc.fill_null(pc.greater_equal(lengths, 0), False)
@@ -123,22 +80,59 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
             for key in KEYS
         }
         block = pa.table({**keys, "ps": lengths, "wait_ps": numbers.us_to_ps(waits)})
-        is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
-        summed.add(block.filter(pc.and_(is_kernel, is_time)))
+        is_call = pc.is_in(block["core_type"], value_set=_COMMUNICATION)
+        summed.add(block.filter(pc.and_(pc.invert(is_call), is_time)))
+        is_call = pc.and_not(is_call, pc.match_substring_regex(text["Name"], _CARRIERS))
+        called.append(text.select(["Name", *more]).filter(is_call))
     tell_left_out(remark, len(skipped), "line", "other_number_of_cells")
     tell_left_out(remark, n_bad, "duration", "no_number")
-    return summed
+    return Kernels(summed, _calls(called))
 
 
-def _header(path: Path, *needed: str) -> list[str]:
-    """Return the names of the columns; those of `needed` are among them."""
+def _calls(called: list[pa.Table]) -> pa.Table:
+    empty = pa.table({name: pa.array([], pa.string()) for name in ("Name", DURATION, START)})
+    text = pa.concat_tables(called or [empty]).combine_chunks()
+    return pa.table(
+        {
+            "step": text[STEP] if STEP in text.column_names else pa.repeat("0", text.num_rows),
+            "name": text["Name"],
+            "start_ns": numbers.to_ns(text[START].combine_chunks())[0],
+            "elapse_us": numbers.to_float64(text[DURATION])[0],
+        }
+    )
+
+
+def communication_of(calls: pa.Table, rank: int) -> pa.Table | None:
+    """Return COLLECTIVES by start and length alone of `Kernels.calls`; None where there are none.
+
+    The name holds three digits of the group's hash, which two groups may share: so a group is of this rank
+    alone, and nothing is matched over ranks.
+    """
+    if not calls.num_rows:
+        return None
+    called = calls["name"].combine_chunks()
+    digits = pc.extract_regex(called, r"__(?P<group>\d+)_\d+").field("group")
+    table = schema.rows(
+        schema.COLLECTIVES,
+        rank,
+        step=[numbers.parse_step(cell) for cell in calls["step"].to_pylist()],
+        group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
+        **names.of_operators(called),
+        start_ns=calls["start_ns"],
+        elapse_us=calls["elapse_us"],
+    )
+    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+
+
+def _header(path: Path) -> list[str]:
+    """Return the names of the columns; those of NEEDED are among them."""
     with as_bad_file(), path.open("rb") as stream:
         line = stream.readline()
     try:
         header = as_we_spell([name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")])
     except UnicodeDecodeError as error:
         raise BadFileError(fact("not_utf8", byte=error.start)) from error
-    lacking = set(needed) - set(header)
+    lacking = set(NEEDED) - set(header)
     if lacking:
         raise BadFileError(fact("no_column", columns=tuple(sorted(lacking))))
     return header
@@ -193,11 +187,11 @@ def _after_last_end(path: Path) -> bytes:
     return tail[max(tail.rfind(b"\n"), tail.rfind(b"\r")) + 1 :]
 
 
-def kernel_sums_of(path: Path) -> KernelSums:
-    """Return the kernels of a columns file.
+def kernels_of_columns(path: Path) -> Kernels:
+    """Return what a columns file holds.
 
     Raises:
-        BadFileError: the columns are damaged; so does the function below.
+        BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "kernels")
     texts = {key: file.names(key) if key == "name" else file.texts(key).dictionary_decode() for key in KEYS}
@@ -212,16 +206,15 @@ def kernel_sums_of(path: Path) -> KernelSums:
     sums = KernelSums()
     if n_kinds:
         sums.add_sums(pa.table({**texts, **figures, "wait_ps": pa.array(all_waits, mask=is_missing)}))
-    return sums
-
-
-def kernel_calls_of(path: Path) -> Calls:
-    """Return the rows of communication of a columns file."""
-    file = ColumnsFile(path, "kernels")
-    steps, names = file.texts("call.step").to_pylist(), file.names("call.name")
-    starts, lengths = file.ints("call.start_ns"), file.floats("call.us")
-    _require(len(steps) == len(names) == len(starts) == len(lengths))
-    return Calls([step or "" for step in steps], names, pa.array(starts, mask=starts < 0), pa.array(lengths))
+    starts = file.ints("call.start_ns")
+    calls = {
+        "step": pc.fill_null(file.texts("call.step").dictionary_decode(), ""),
+        "name": file.names("call.name"),
+        "start_ns": pa.array(starts, mask=starts < 0),
+        "elapse_us": pa.array(file.floats("call.us")),
+    }
+    _require(len(set(map(len, calls.values()))) == 1)
+    return Kernels(sums, pa.table(calls))
 
 
 def _require(is_sound: object) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, MAX_ROWS, KernelSums, matrix_flops
 from cluster_analysis.sources.text import kernel_details_csv
-from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details, read_kernels
+from cluster_analysis.sources.text.kernel_details_csv import read_kernels
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, Writer
 from tests.analysis.one_rank import read_rank
@@ -162,18 +162,18 @@ def test_whatever_a_host_sums_is_what_the_file_gives(
 def test_sums_do_not_depend_on_the_order_of_rows_or_on_blocks(
     tmp_path: Path, rows: list[str], are_small: bool
 ) -> None:
-    wanted = [read(write(tmp_path, sorted(rows)), 0, unheard) for read in (read_kernels, read_kernel_details)]
+    wanted = read_kernels(write(tmp_path, sorted(rows)), unheard).sums
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_details_csv, "_BLOCK_BYTES", 200 if are_small else 1 << 20)
         path = write(tmp_path, rows)
-        found = [read(path, 0, unheard) for read in (read_kernels, read_kernel_details)]
-    assert found == wanted
+        found = read_kernels(path, unheard).sums
+    assert (found.table(0), found.operators(0)) == (wanted.table(0), wanted.operators(0))
 
 
 def test_times_that_no_sum_holds_are_refused(tmp_path: Path) -> None:
     huge = ROWS[3].replace(",1.5,", ",9000000000,")
     with pytest.raises(BadFileError):
-        read_kernels(write(tmp_path, [huge] * 600), 0, unheard)
+        read_kernels(write(tmp_path, [huge] * 600), unheard)
     assert not as_columns(write(tmp_path, [huge] * 600))
 
 
@@ -241,11 +241,12 @@ def test_kinds_beyond_the_limit_are_summed_and_lose_no_time() -> None:
 
 def test_a_long_file_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_details_csv, "_BLOCK_BYTES", 512)
-    head = "Step Id,Name,Type,Accelerator Core,Duration(us),Wait Time(us),Input Shapes,Output Shapes\n"
-    line = '1,k{},Add,AI_CORE,\t2.5,1.0,"""4,{}""","""4,4"""\n'
+    times = "Start Time(us),Duration(us),Wait Time(us)"
+    head = f"Step Id,Name,Type,Accelerator Core,{times},Input Shapes,Output Shapes\n"
+    line = '1,k{},Add,AI_CORE,7.5,\t2.5,1.0,"""4,{}""","""4,4"""\n'
     path = tmp_path / "kernel_details.csv"
     path.write_text(head + "".join(line.format(i % 3, i % 3) for i in range(300)))
-    table = kernel_details_csv.read_kernels(path, 0, lambda _: None)
+    table = read_kernels(path, unheard).sums.table(0)
     assert table is not None
     assert table["n_calls"].to_pylist() == [100, 100, 100]
     assert table["total_us"].to_pylist() == [250.0, 250.0, 250.0]
@@ -261,14 +262,14 @@ def test_a_last_kernel_without_the_end_of_its_line_counts_where_it_has_all_its_c
     tmp_path: Path, columns: tuple[str, ...]
 ) -> None:
     cells = {"Duration(us)": "\t2.5", "Input Shapes": '"""4,4"""', "Block Num": "24"}
-    head = f"Step Id,Name,Type,Accelerator Core,{','.join(columns)}\n"
-    line = f"1,k,Add,AI_CORE,{','.join(cells[name] for name in columns)}"
+    head = f"Step Id,Name,Type,Accelerator Core,Start Time(us),{','.join(columns)}\n"
+    line = f"1,k,Add,AI_CORE,7.5,{','.join(cells[name] for name in columns)}"
     path = tmp_path / "kernel_details.csv"
     last_cell = len(line) - len(cells[columns[-1]])
     for n_bytes in range(1, len(line) + 1):
         path.write_text(f"{head}{line}\n{line[:n_bytes]}")
         remarks = Heard()
-        table = kernel_details_csv.read_kernels(path, 0, remarks)
+        table = read_kernels(path, remarks).sums.table(0)
         assert table is not None
         is_whole = n_bytes >= last_cell
         assert sum(table["n_calls"].to_pylist()) == 1 + is_whole, line[:n_bytes]

@@ -204,4 +204,4 @@ def test_a_timeline_that_is_too_large_is_named_and_costs_nothing(
     assert "counters" in rank_figures.read_figures(reading, databases_of(reading))
     assert reading.problems == []
     (note,) = reading.notes
-    assert "rank 3, trace_view.json" in sentence(note).en
+    assert "trace_view.json of rank 3 was not read" in sentence(note).en
