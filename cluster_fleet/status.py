@@ -104,13 +104,15 @@ class _Beside:
 
 
 def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, without: str = "") -> Status:
-    """Judge the fleet. With `wanted` list all of the units that it takes, the healthy ones too.
+    """Judge the fleet. With `wanted` list all of the units that it takes, the healthy ones too, and their
+    hosts that are not: devices of a slow host are held against each other.
 
     `without` is the fingerprint of a run that does not count.
     """
     units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
     beside = _beside(fleet, units, runs, metrics)
     stories: list[Story] = []
+    of_wanted = {one.host for one in units.values() if wanted is not None and wanted(one)}
     # Devices that are neither healthy nor slow, and whether they were in too few runs.
     unknown: dict[int, bool] = {}
     # A device that no run compared with others is in too few runs, not healthy.
@@ -127,7 +129,8 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                 unknown[number] = n_runs < FEWEST_RUNS
             is_confirmed = metric == "compute" and beside.found.get(number) == CONFIRMED and n_runs > 0
             is_news = state not in ("healthy", "unknown") or is_confirmed
-            if is_news if wanted is None else wanted(units[number]) and n_runs > 0:
+            is_asked = wanted is not None and wanted(units[number]) and n_runs > 0
+            if is_asked or (is_news and (wanted is None or number in of_wanted)):
                 stories.append(beside.story(judged, at, number, history))
     unknown |= dict.fromkeys(unmeasured, True)
     of_host: dict[str, int] = defaultdict(int)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray, codes, numbers
-from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
+from cluster_analysis.numeric.stats import MEDIAN_SE, median, sigma
 from cluster_analysis.tables.columns_described import RelativeToPeers
 from cluster_analysis.tables.kernels import is_fused
 from cluster_analysis.tables.model import Topology
@@ -69,12 +69,12 @@ def _measured(
     tables: Mapping[str, pa.Table], stage_of: Mapping[int, int], host: Mapping[int, int]
 ) -> Iterator[Measured]:
     for name in ("kernels", "operators"):
-        found = same_kernels(tables[name], stage_of) if tables[name].num_rows else None
+        found = same_kernels(tables[name], stage_of, host) if tables[name].num_rows else None
         if found is not None:
             yield found
             break
     else:
-        yield from _computing(tables["steps"], stage_of)
+        yield from _computing(tables["steps"], stage_of, host)
     yield from _idle(tables["steps"], stage_of, host)
     yield from links(tables["links"])
     counters = _of_metric(tables["counters"], _CLOCK)
@@ -96,10 +96,10 @@ def counted(counters: pa.Table) -> Iterator[Measured]:
             yield _of_ranks(f"counter:{name}", of, total)
 
 
-def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | None:
+def same_kernels(table: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int]) -> Measured | None:
     """Return the log ratio of the same kernels and shapes to the peers of a rank's stage.
 
-    A call's mean time against the median of all ranks of the stage that call it as often, averaged over the
+    A call's mean time against that of the ranks of the stage that call it as often, averaged over the
     kernels by the time that they take; the error is that of this average, by how far the kernels differ.
     """
     types, of_type = codes(table["op_type"])
@@ -121,7 +121,7 @@ def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | Non
         often = np.abs(calls / medians_of(calls, kind)[kind] - 1)
         log_us = np.where((often <= _TOLERANCE) & (spent > 0), np.log(spent / calls), np.nan)
     n_peers = np.bincount(kind, np.isfinite(log_us), n_kinds)
-    longer = log_us - medians_of(log_us, kind)[kind]
+    longer = _beyond(log_us, kind, _positions(own, host)[row])
     counts = np.isfinite(longer) & (n_peers[kind] >= _FEWEST)
     if not counts.any():
         return None
@@ -135,13 +135,13 @@ def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | Non
     return _of_ranks("compute", own, value, error)
 
 
-def _computing(steps: pa.Table, stage_of: Mapping[int, int]) -> Iterator[Measured]:
+def _computing(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int]) -> Iterator[Measured]:
     """Without kernels: what a rank computes in each step, relative to its stage; samples make errors wide."""
     ranks, series = _by_step(steps, "computing_us")
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(series > 0, series, np.nan))
     if len(ranks) >= _FEWEST and np.isfinite(logs).any():
-        relative = logs - group_medians(logs, _stages(ranks, stage_of))
+        relative = _beyond_by_step(logs, _stages(ranks, stage_of), _positions(ranks, host))
         yield _of_ranks("compute", ranks, *_mean_and_error(relative))
 
 
@@ -152,7 +152,7 @@ def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int])
     whole = computing + _by_step(steps, "communication_not_overlapped_us")[1]
     whole = whole + np.nan_to_num(parts["free"]) + np.nan_to_num(parts["preparing"])
     stage = _stages(ranks, stage_of)
-    place = np.array([host.get(int(one), -1) for one in ranks], np.int64)
+    place = _positions(ranks, host)
     known = np.flatnonzero(place >= 0)
     hosts, host_of = np.unique(place[known], return_inverse=True)
     if len(hosts) < _FEWEST:
@@ -161,7 +161,7 @@ def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = parts[name] / whole
         if np.isfinite(share).any():
-            beyond = share - group_medians(share, stage)
+            beyond = _beyond_by_step(share, stage, place)
             # By step: the middle of the host's ranks, so that one rank makes no slow host.
             of_hosts = np.stack([medians_of(of_step, host_of) for of_step in beyond[known].T], axis=1)
             yield Measured(metric, hosts, *_mean_and_error(of_hosts), is_of_hosts=True)
@@ -192,6 +192,20 @@ def links(table: pa.Table) -> Iterator[Measured]:
             yield _of_ranks(f"link:{transport}", ranks, worst)
 
 
+def _beyond(values: FloatArray, group: IntArray, host: IntArray) -> FloatArray:
+    """Return what each value (N,) lies above the middle of its group, in which a rank stands for its host.
+
+    Of two hosts that is the quicker one: the middle of their ranks lies halfway to a slow one.
+    """
+    _, part = combined(group, host)
+    of_host = np.where(np.isfinite(values), medians_of(values, part)[part], np.nan)
+    return values - quantiles_of(of_host, group, 0.5)[group]
+
+
+def _beyond_by_step(series: FloatArray, group: IntArray, host: IntArray) -> FloatArray:
+    return np.stack([_beyond(of_step, group, host) for of_step in series.T], axis=1)
+
+
 def _of_ranks(metric: str, ranks: IntArray, values: FloatArray, errors: FloatArray | None = None) -> Measured:
     known = np.isfinite(values)
     errors = np.full(len(values), np.nan) if errors is None else errors
@@ -220,6 +234,11 @@ def _whole(table: pa.Table, name: str) -> IntArray:
 def _stages(ranks: IntArray, stage_of: Mapping[int, int]) -> IntArray:
     """Return the stage of each rank, from 1; 0 where it is not known."""
     return np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
+
+
+def _positions(ranks: IntArray, host: Mapping[int, int]) -> IntArray:
+    """Return the host of each rank, -1 where it is not known."""
+    return np.array([host.get(int(one), -1) for one in ranks], np.int64)
 
 
 def _of_metric(counters: pa.Table, metric: str) -> pa.Table:

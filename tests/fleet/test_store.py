@@ -96,6 +96,19 @@ def test_a_host_that_launches_late_is_told_as_a_host(tmp_path: Path) -> None:
     assert story.low < 0.05 < story.high
 
 
+def test_what_is_shown_of_a_device_names_its_host_where_that_is_slow(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for day in range(12):
+            values = chance.normal(0, 0.004, 40)
+            values[20:24] += 0.06
+            fleet.add(record(day, values, day=float(day)))
+        shown = {name: status_of(fleet, named(name)).stories for name in ("node005:3", "node004:3")}
+    states = {name: [(one.name, one.state) for one in stories] for name, stories in shown.items()}
+    assert states["node005:3"] == [("node005", "slow"), ("device 3 of node005", "healthy")]
+    assert states["node004:3"] == [("device 3 of node004", "healthy")]
+
+
 def test_a_host_whose_devices_are_slow_again_and_again_is_told_as_such(tmp_path: Path) -> None:
     chance = np.random.default_rng(6)
     with Fleet(tmp_path / "fleet.db") as fleet:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.describe.places import host_times, packet_sizes
+from cluster_analysis.describe.relative_to_peers import same_kernels
 from cluster_analysis.describe.spreads import QUARTILES, between_ranks, quartiles
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
@@ -39,6 +40,24 @@ def rows_of(wanted: pa.Schema, *rows: dict[str, object]) -> pa.Table:
 
 def kernel(rank: int, name: str, us: float, **more: object) -> dict[str, object]:
     return {"rank": rank, "op_type": name, "name": name, "total_us": us, "n_calls": 2, **more}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "slow", "quick"),
+    [
+        pytest.param((0, 0, 0, 0, 1, 1, 1, 1), 1.06, 1.0, id="one of two hosts"),
+        pytest.param((0, 0, 0, 0, 1, 1, 2, 2), 1.06, 1.0, id="half of a stage"),
+        pytest.param((0, 0, 0, 0, 0, 0, 0, 0), math.sqrt(1.06), 1 / math.sqrt(1.06), id="half of one host"),
+    ],
+)
+def test_a_slow_host_counts_in_full_for_the_fleet_and_the_others_of_its_stage_as_healthy(
+    hosts: tuple[int, ...], slow: float, quick: float
+) -> None:
+    spent_us = [10.6] * 4 + [10.0] * 4
+    table = rows_of(schema.KERNELS, *(kernel(rank, "MatMul", us) for rank, us in enumerate(spent_us)))
+    found = same_kernels(table, dict.fromkeys(range(8), 0), dict(enumerate(hosts)))
+    assert found is not None
+    assert np.exp(found.values) == pytest.approx([slow] * 4 + [quick] * 4)
 
 
 def test_a_kernel_is_held_against_the_ranks_of_its_stage_only() -> None:
