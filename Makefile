@@ -79,7 +79,6 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_commands
 	$(BIN)/python -m tools.renew_fields
 	$(BIN)/python -m tools.renew_tutorial
-	$(BIN)/python -m tools.renew_packages
 
 docs: setup      ## the site of the documents, strictly and without network: build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

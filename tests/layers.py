@@ -53,13 +53,6 @@ _TEXT_BESIDE = f"{_SOURCES}.counters"
 _FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled"
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
 _ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
-#: Rooms that pages name together.
-GROUPS: Mapping[str, frozenset[str]] = {
-    "the collector's values": frozenset(_COLLECTOR.split()),
-    "what reaches hosts": frozenset(_CONNECTIONS.split()),
-    "the hook's values": frozenset(_HOOK.split()),
-    "what all formats share": frozenset(_SHARED_BY_FORMATS.split()),
-}
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
 #: longest matching prefix, and what is allowed is allowed with all that lies below it. A package may import
 #: itself. In the order of the data's way.
@@ -106,7 +99,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         # Runs on hosts, where nothing else of ours is.
         "cluster_collect.live.host": "",
-        "cluster_collect.live.options": "cluster_collect.argument_types cluster_run",
+        "cluster_collect.live.options": "cluster_tell.formats cluster_run",
         "cluster_collect.live.ways": (
             "cluster_collect.live.common_start cluster_collect.live.host cluster_collect.live.options "
             "cluster_collect.live.session cluster_collect.live.sight cluster_collect.live.whose "
@@ -259,15 +252,15 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # Of both commands the hook knows a few values: it runs them as processes.
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.follow": (
-            f"cluster_tell cluster_analysis.discovery cluster_analysis.engine.clusters {_HOOK} cluster_run"
+            "cluster_tell cluster_analysis.discovery cluster_analysis.engine.clusters "
+            f"cluster_collect.inventory.keys cluster_collect.inventory.located {_HOOK} cluster_run"
         ),
         "cluster_hook.slurm": f"cluster_hook.follow cluster_tell {_HOOK} cluster_run",
         "cluster_hook.spool": (f"cluster_hook.slurm cluster_hook.follow cluster_tell {_HOOK} cluster_run"),
         "cluster_hook.kubernetes": f"cluster_hook.follow cluster_tell {_HOOK} cluster_run",
         "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_tell cluster_run"),
         "cluster_hook.checks": (
-            "cluster_hook.follow cluster_analysis.options cluster_collect.arguments "
-            f"cluster_collect.inventory.keys {_HOOK} cluster_run"
+            f"cluster_hook.follow cluster_analysis.options cluster_collect.arguments {_HOOK} cluster_run"
         ),
         "cluster_hook.subcommands": (
             "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
