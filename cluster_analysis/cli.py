@@ -29,6 +29,7 @@ from cluster_run.command_line import (
 )
 from cluster_run.errors import ClusterError, in_one_line
 from cluster_run.findings import FAILING
+from cluster_run.ids import parse_size
 from cluster_run.layout import FLEET_VARIABLE
 
 #: Queries that need no raw data. A directory of that name is `./report`.
@@ -79,6 +80,12 @@ def _fail_on(text: str) -> FailOn:
         return fail_on(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _size(text: str) -> int:
+    if not (size := parse_size(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 512M or 2GiB")
+    return size
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -185,6 +192,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--memory-limit",
         metavar="SIZE",
+        type=_size,
         default=f"{MEMORY_LIMIT_BYTES >> 20}MiB",
         help="tables above this go to files, like 4GiB (default: %(default)s)",
     )

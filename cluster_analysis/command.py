@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from cluster_analysis.archives import is_archive, output_next_to, unpacked
 from cluster_analysis.discovery.discover import part_names
-from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import AnalyseOptions, FailOn, TlsFiles, check_scheduler
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
@@ -222,7 +221,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         part=arguments.part,
         scheduler=arguments.scheduler,
         n_workers=arguments.workers,
-        memory_limit_bytes=parse_size(arguments.memory_limit),
+        memory_limit_bytes=arguments.memory_limit,
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
         write_report=arguments.report and not arguments.no_output,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from cluster_collect.wording import parse_size
 from cluster_run.command_line import number_above_0
+from cluster_run.ids import parse_size
 
 
 def key_value(text: str) -> tuple[str, str | int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 #: What is done in place of settings that say when host keys are checked.
 KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-keys, a changed one always"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -37,20 +35,6 @@ def count(number: int, thing: str) -> str:
 def printable(text: str) -> str:
     """Return text of a host so that it cannot move the cursor, change colours or break a line."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-
-
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?)(i?)B?(?:/s)?", re.IGNORECASE)
-
-
-def parse_size(text: str) -> int | None:
-    """Parse `50M` (1000), `50Mi` (1024), `1.5G`, `50MB/s` into bytes; None when it is not a size."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        return None
-    number, unit, binary = match.groups()
-    if binary and not unit:
-        return None
-    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
 
 
 def last_line(errors: bytes) -> str:

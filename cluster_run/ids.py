@@ -1,7 +1,8 @@
-"""Identifiers, degrees of parallelism, and the compact notation for sets of numbers (`0-7,12`)."""
+"""Identifiers, degrees of parallelism, and how people write sets of numbers (`0-7,12`) and sizes (`1.5G`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal, NamedTuple, NewType
@@ -78,3 +79,17 @@ def format_number_ranges(numbers: Iterable[int]) -> str:
     return ",".join(
         str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)
     )
+
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?)(i?)B?(?:/s)?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int | None:
+    """Parse `50M` (1000), `50Mi` (1024), `1.5G`, `50MB/s` into bytes; None when it is not a size."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    number, unit, binary = match.groups()
+    if binary and not unit:
+        return None
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))

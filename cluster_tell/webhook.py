@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from cluster_run.errors import InputError, spoken
 from cluster_run.files import json_of
+from cluster_tell.formats import WebhookFormat
 from cluster_tell.outcome import one_line
 
-#: Reader of the message. `json` is for programs; the others are what each chat tool takes.
-WebhookFormat = Literal["json", "slack", "mattermost", "teams", "discord", "feishu", "dingtalk", "wecom"]
-FORMATS: tuple[WebhookFormat, ...] = get_args(WebhookFormat)
 #: The environment variable that holds the address where no file is named.
 URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0

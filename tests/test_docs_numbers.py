@@ -27,7 +27,7 @@ from cluster_fleet.judging import judge, probes
 from cluster_hook import job
 from cluster_hook.spool.drain import DrainOptions
 from cluster_run.findings import CRITICAL_COST_SHARE, FAILING, WARNING_COST_SHARE
-from cluster_tell import outcome, teller, webhook
+from cluster_tell import formats, outcome, teller
 from tests.test_docs_decisions import WORDS, percent
 from tools.bundle import PYTHONS
 
@@ -123,7 +123,7 @@ NAMED = [
     (job.VIAS, "docs/hooks.md"),
     (KINDS, "docs/collecting.md", "docs/zh/collecting.md"),
     (teller.TELL_WHEN, "docs/hooks.md", "docs/zh/hooks.md"),
-    (webhook.FORMATS, "docs/hooks.md", "docs/zh/hooks.md"),
+    (formats.FORMATS, "docs/hooks.md", "docs/zh/hooks.md"),
     (get_args(outcome.OutcomeState), "docs/hooks.md", "docs/zh/hooks.md"),
     (NAMED_SCHEDULERS, "docs/performance.md", "ARCHITECTURE.md"),
     (get_args(WayName), "docs/live.md"),

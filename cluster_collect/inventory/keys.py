@@ -8,7 +8,7 @@ from typing import Literal
 
 from cluster_collect.inventory.located import Located, unknown_key
 from cluster_collect.spec import LOCAL_NAME, PARAMIKO_NAME, SRUN_NAME, HostSpec
-from cluster_collect.wording import parse_size
+from cluster_run.ids import parse_size
 
 KeyType = Literal["text", "number", "size", "transport", "directories", "become"]
 

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from cluster_run.command_line import language_of, named_path, number_above_0, positive_number
 from cluster_run.said.chinese import Language
+from cluster_tell.formats import FORMATS, WebhookFormat
 
 #: The package that runs on hosts.
 PROGRAM = "cluster_collect.live.host"
@@ -66,7 +67,7 @@ class LiveOptions:
     every_s: float | None = None
     keep: int = 48
     webhook_file: Path | None = None
-    webhook_format: str = "json"
+    webhook_format: WebhookFormat = "json"
     prometheus_dir: Path | None = None
     language: Language = "en"
 
@@ -142,6 +143,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--webhook-format",
+        choices=FORMATS,
         default=LiveOptions.webhook_format,
         metavar="FORMAT",
         help="as in cluster-hook (default: %(default)s)",

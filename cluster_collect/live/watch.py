@@ -22,7 +22,7 @@ from cluster_collect.live.outcome import reasons
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.show.progress import Display
 from cluster_collect.wording import format_seconds
-from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, in_words
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, in_words
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
@@ -30,7 +30,7 @@ from cluster_tell.metrics import write_metrics
 from cluster_tell.outcome import Outcome
 from cluster_tell.teller import Teller, TellOptions
 from cluster_tell.verdict import Verdict, read_verdict
-from cluster_tell.webhook import FORMATS, WebhookFormat, find_webhook
+from cluster_tell.webhook import find_webhook
 
 #: The most of a job's time that a watch has it run captured.
 MOST_SHARE = 0.01
@@ -80,7 +80,7 @@ def watch(
 
     Raises:
         InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
-        UsageError: the notifications that were asked for cannot be sent.
+        InputError: the webhook cannot be read.
     """
     options = _tell_options(live)
     every_s = live.every_s or 0.0
@@ -123,11 +123,8 @@ def _going_on(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _tell_options(live: LiveOptions) -> TellOptions:
-    chosen: dict[str, WebhookFormat] = {one: one for one in FORMATS}
-    if live.webhook_format not in chosen:
-        raise UsageError(f"--webhook-format {live.webhook_format!r} is none of {', '.join(FORMATS)}")
     return TellOptions(
-        webhook=find_webhook(live.webhook_file, chosen[live.webhook_format]),
+        webhook=find_webhook(live.webhook_file, live.webhook_format),
         prometheus_dir=live.prometheus_dir,
         language=live.language,
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster_run.errors import InputError
-from cluster_tell.webhook import FORMATS, Webhook, WebhookFormat, find_webhook, message_body, post
+from cluster_tell.formats import FORMATS, WebhookFormat
+from cluster_tell.webhook import Webhook, find_webhook, message_body, post
 from tests.hook.http_server import mailbox
 
 

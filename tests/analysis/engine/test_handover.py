@@ -16,10 +16,9 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.handover import dumps, loads, set_aside
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine
-from cluster_analysis.engine.memory import must_file, parse_size
+from cluster_analysis.engine.memory import must_file
 from cluster_analysis.options import MEMORY_LIMIT_BYTES
 from cluster_analysis.tables.model import Selection
-from cluster_run.errors import UsageError
 from cluster_run.ids import Step
 from tests.analysis.runs import write_small_run
 
@@ -94,19 +93,6 @@ def test_a_higher_limit_keeps_tables_of_one_process_in_memory() -> None:
 
 def test_processes_hand_tables_over_in_files_whatever_their_size(tmp_path: Path) -> None:
     assert must_file(ProcessEngine(2, tmp_path), 1, 1 << 30)
-
-
-@pytest.mark.parametrize(
-    ("text", "size_bytes"), [("512M", 512_000_000), ("1.5GB", 1_500_000_000), ("2GiB", 1 << 31), ("100", 100)]
-)
-def test_a_limit_is_written_as_people_write_sizes(text: str, size_bytes: int) -> None:
-    assert parse_size(text) == size_bytes
-
-
-@pytest.mark.parametrize("text", ["0", "-5", "much", "1e400"])
-def test_what_is_no_size_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="not a size"):
-        parse_size(text)
 
 
 @pytest.mark.parametrize("name", ["calls", "matrix"])

@@ -12,8 +12,8 @@ import pytest
 from cluster_collect.arguments import parse_arguments
 from cluster_collect.cli import main
 from cluster_collect.spec import CollectOptions
-from cluster_collect.wording import parse_size
 from cluster_run.errors import InputError
+from cluster_run.ids import parse_size
 from tests.commands import ran
 
 from .conftest import run_collect
@@ -187,11 +187,14 @@ def test_defaults_are_those_of_the_options_and_written_nowhere_else() -> None:
         ("50Mi", 50 * 2**20),
         ("1.5G", 1_500_000_000),
         ("200MB/s", 200_000_000),
+        ("2GiB", 1 << 31),
+        ("100", 100),
         ("2 KiB", 2048),
         ("i", None),
         ("5i", None),
         ("-5M", None),
         ("5X", None),
+        ("1e400", None),
         ("", None),
         ("9" * 5000, None),
     ],
