@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_collect.arguments import parse_arguments
-from cluster_hook.follow.inventory import HostDefaults
 from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions, collect_arguments
 from cluster_hook.job import ReportedJob, parse_request
 from cluster_run.errors import UsageError
 
 
-def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, has_nodes: bool) -> None:
+def check_follow_options(options: FollowOptions, *, has_nodes: bool) -> None:
     """Check for options that the commands below would refuse.
 
     Args:
         options: how jobs will be followed.
-        defaults_file: where the host defaults come from.
         has_nodes: whether the hook will have nodes of Slurm to itself, on which it can start Dask.
 
     Raises:
@@ -31,8 +27,6 @@ def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, 
     if options.dask_interface and options.scheduler != IN_ALLOCATION:
         raise UsageError("--dask-interface is of use with --scheduler srun only")
     _check_collecting(options)
-    if defaults_file is not None:
-        _check_defaults(options.host_defaults or {}, defaults_file)
 
 
 def _check_collecting(options: FollowOptions) -> None:
@@ -58,14 +52,6 @@ def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:
     check_scheduler(scheduler, *([IN_ALLOCATION] if has_nodes else []))
 
 
-def _check_defaults(defaults: HostDefaults, file: Path) -> None:
-    from cluster_collect.inventory.keys import HOST_KEYS  # noqa: PLC0415  only for sites with such a file
-
-    for key in defaults:
-        if key not in HOST_KEYS:
-            raise UsageError(f"{file}: unknown key {key!r} in its defaults", _one_of(key, HOST_KEYS))
-
-
 def check_profile_dir(profile_dir: str) -> None:
     """Check a directory that becomes a part of the job's comment.
 
@@ -79,9 +65,3 @@ def check_profile_dir(profile_dir: str) -> None:
         )
     nobody = ReportedJob("", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
     parse_request(nobody)
-
-
-def _one_of(given: str, known: Iterable[str]) -> str:
-    names = list(known)
-    nearest = difflib.get_close_matches(given, names, n=1)
-    return f"did you mean {nearest[0]}?" if nearest else "one of " + ", ".join(names)

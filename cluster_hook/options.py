@@ -11,8 +11,9 @@ from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
 from cluster_run.command_line import add_language, add_valued, language_of, named_path, number_above_0
 from cluster_run.findings import FAILING
+from cluster_tell.formats import FORMATS
 from cluster_tell.teller import TELL_WHEN, TellOptions
-from cluster_tell.webhook import FORMATS, URL_VARIABLE, find_webhook
+from cluster_tell.webhook import URL_VARIABLE, find_webhook
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -117,7 +118,7 @@ def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) ->
     """Return how to follow a job; `has_nodes` where the hook has nodes of Slurm to itself.
 
     Raises:
-        InputError: the host defaults cannot be read.
+        InputError: the host defaults cannot be read, or meant.
         UsageError: the commands below would refuse an option.
     """
     options = FollowOptions(
@@ -132,7 +133,7 @@ def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) ->
         deadline_s=arguments.deadline,
         shows_report=not getattr(arguments, "json", False),
     )
-    check_follow_options(options, arguments.host_defaults, has_nodes=has_nodes)
+    check_follow_options(options, has_nodes=has_nodes)
     return options
 
 

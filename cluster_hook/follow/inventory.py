@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from cluster_run.errors import InputError, UsageError, read_as, spoken
+from cluster_run.errors import InputError, UsageError, read_as
 from cluster_run.host_names import is_address
 from cluster_run.ids import ServerId
 from cluster_run.ranktable import RankTable, parse_rank_table
@@ -15,7 +15,7 @@ from cluster_run.ranktable import RankTable, parse_rank_table
 #: Turns a node name into its addresses; empty where there are none.
 Resolve = Callable[[str], tuple[str, ...]]
 
-#: Keys of an inventory's `defaults`, as its own module checks them.
+#: Keys of an inventory's `defaults`.
 HostDefaults = Mapping[str, object]
 
 
@@ -84,17 +84,18 @@ def read_defaults(path: Path | None) -> HostDefaults:
     """Return the `defaults` of an inventory of the site: user, port, jump host and the like.
 
     Raises:
-        InputError: the file cannot be read, or holds no `defaults`.
+        InputError: the file cannot be read, holds no `defaults`, or one that an inventory cannot have.
     """
     if path is None:
         return {}
-    import yaml  # noqa: PLC0415  the image on Kubernetes has no libraries, and gives no such file
+    # Late: the image on Kubernetes has no libraries, and gives no such file.
+    from cluster_collect.inventory.keys import check_entry  # noqa: PLC0415
+    from cluster_collect.inventory.located import parse_yaml  # noqa: PLC0415
 
-    try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: the host defaults cannot be read: {spoken(error)}") from error
-    defaults = document.get("defaults") if isinstance(document, dict) else None
-    if not isinstance(defaults, dict):
+    with read_as(f"{path}: the host defaults cannot be read"):
+        inventory = parse_yaml(path.read_text(), str(path)).mapping("the inventory")
+    if "defaults" not in inventory:
         raise InputError(f"{path}: no `defaults` in it", "write them as in an inventory")
-    return {str(key): value for key, value in defaults.items()}
+    defaults = inventory["defaults"]
+    checked = check_entry(defaults, defaults.mapping("'defaults'"), "in defaults")
+    return {key: value.value for key, value in checked.values.items()}

@@ -118,7 +118,7 @@ def test_a_sweep_keeps_raw_files_of_suspects_only_and_says_so(capsys: pytest.Cap
         (["--what=full", "--what=columns"], "globs, or one of them and globs that narrow it"),
         (["--keep-raw=1-"], "--keep-raw: not a list of numbers"),
         (["--collect-arg=--bandwith=1M"], "unrecognized arguments: --bandwith=1M"),
-        (["--host-defaults=site.yaml"], "unknown key 'usr'"),
+        (["--host-defaults=site.yaml"], "site.yaml:1: unknown key 'usr' in defaults (did you mean 'user'?)"),
         (["--profile-dir=prof/%q"], "unknown pattern"),
         (["--profile-dir=a,b"], "cannot hold this path"),
     ],
@@ -139,7 +139,7 @@ def test_slurm_submit_refuses_a_mistake_before_it_submits_anything(
     except SystemExit as end:
         code = end.code
     said = capsys.readouterr()
-    assert (code, said.out) == (2, "")
+    assert (code, said.out) == (1 if "site.yaml" in why else 2, "")
     assert why in said.err
     assert len(said.err.splitlines()) <= 2, "what is wrong and what to do, without a page of usage"
     assert not (tmp_path / "submitted").exists()

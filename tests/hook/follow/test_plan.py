@@ -175,7 +175,7 @@ def test_a_view_is_brought_up_to_date_when_it_is_written_again(tmp_path: Path) -
     assert (tmp_path / "run" / "data").resolve() == tmp_path / "b"
 
 
-@pytest.mark.parametrize("text", ["", "hosts: []", "defaults: 7", "{", "\udc80"])
+@pytest.mark.parametrize("text", ["", "hosts: []", "defaults: 7", "{", "\udc80", "defaults: {port: ssh}"])
 def test_host_defaults_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "site.yaml"
     path.write_text(text, errors="surrogateescape")
