@@ -36,7 +36,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Places:
+class RunHosts:
     """The hosts of a run, and what is known of their chips."""
 
     hosts: Mapping[HostId, Known]
@@ -57,7 +57,7 @@ class Places:
         return Known(key, f"device {number} of {of_host.name}", place, of_host.key, chip.physical)
 
 
-def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
+def hosts_of_run(run: Path, *, show_addresses: bool = False) -> RunHosts:
     """Return who the hosts of a run are.
 
     A name that a host gave itself is shown; one of the rank table is often an address, and is a hash of it
@@ -89,7 +89,7 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
         key = f"host-serial:{hardware.serial}" if _says(hardware.serial) else f"host:{hashed}"
         name = hardware.name or (server_id if show_addresses else f"host-{hashed[:8]}")
         hosts[host] = Known(key, name, key)
-    return Places(hosts, hardware_by_host)
+    return RunHosts(hosts, hardware_by_host)
 
 
 def is_hash(name: str) -> bool:

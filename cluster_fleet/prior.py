@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_fleet.cli import open_fleet
-from cluster_fleet.identity import places_of_run
+from cluster_fleet.identity import hosts_of_run
 from cluster_fleet.judging.judge import EFFECTS
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
 from cluster_fleet.run_record import fingerprint, units_of
@@ -56,7 +56,7 @@ def known_before(
     Raises:
         InputError: the database cannot be read, or its hosts are unknown.
     """
-    places = places_of_run(run, show_addresses=show_addresses)
+    places = hosts_of_run(run, show_addresses=show_addresses)
     by_rank, hosts = units_of(ranks, places)
     wanted = {one.key for one in by_rank.values()} | set(hosts)
     with open_fleet(where) as fleet:

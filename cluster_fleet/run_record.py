@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cluster_fleet.identity import Known, Places, places_of_run
+from cluster_fleet.identity import Known, RunHosts, hosts_of_run
 from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError, read_as, spoken
@@ -48,7 +48,7 @@ def record_of(
     ranks, steps, relative = (
         _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "relative_to_peers")
     )
-    places = places_of_run(run, show_addresses=show_addresses)
+    places = hosts_of_run(run, show_addresses=show_addresses)
     try:
         by_rank, hosts = units_of(ranks, places)
         info = document["run"]
@@ -69,7 +69,7 @@ def record_of(
         raise InputError(f"{folder}: {why}", _ADVICE) from error
 
 
-def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) -> Iterator[Series]:
+def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: RunHosts) -> Iterator[Series]:
     """Give each metric of those ranks and hosts that are known."""
     known = {rank: one.key for rank, one in by_rank.items()}
     known_hosts = {str(host): one.key for host, one in places.hosts.items()}
@@ -105,7 +105,7 @@ def _floats(column: pa.ChunkedArray) -> FloatArray:
     return np.array(column.to_pylist(), float)
 
 
-def units_of(ranks: pa.Table, places: Places) -> tuple[dict[int, Known], dict[str, Known]]:
+def units_of(ranks: pa.Table, places: RunHosts) -> tuple[dict[int, Known], dict[str, Known]]:
     """Return the device of each rank that is placed, and the hosts by key.
 
     Raises:
@@ -146,7 +146,7 @@ def _captured_s(captured: str | None, findings: Path) -> float:
     return findings.stat().st_mtime
 
 
-def _versions(places: Places) -> dict[str, str]:
+def _versions(places: RunHosts) -> dict[str, str]:
     """Versions that the hosts of a run state; several are joined."""
     found: dict[str, set[str]] = {}
     for hardware in places.hardware.values():
@@ -155,7 +155,7 @@ def _versions(places: Places) -> dict[str, str]:
     return {name: ", ".join(sorted(versions)) for name, versions in sorted(found.items())}
 
 
-def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: Places) -> NamedFinding:
+def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: RunHosts) -> NamedFinding:
     keys = [_key(by_rank, rank) for rank in finding["ranks"]]
     if finding["kind"] in HOST_KINDS or not any(keys):
         found = (places.hosts.get(HostId(host)) for host in finding["hosts"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from cluster_analysis.engine.protocol import N_ATTEMPTS, Graph, Key, Outcome
+from cluster_analysis.engine.protocol import N_ATTEMPTS, Graph, Key, TaskEnd
 from cluster_run.errors import in_one_line
 
 R = TypeVar("R")
@@ -23,18 +23,18 @@ class Tried(Generic[R]):
 
     function: Callable[..., R]
 
-    def __call__(self, *arguments: Any) -> Outcome[R]:
+    def __call__(self, *arguments: Any) -> TaskEnd[R]:
         """Return the outcome; only interruptions are raised."""
         failure = next((one.failure for one in _outcomes(arguments) if one.failure), "")
         if failure:
-            return Outcome(failure=failure)
+            return TaskEnd(failure=failure)
         values = [_value(argument) for argument in arguments]
         for _ in range(N_ATTEMPTS):
             try:
-                return Outcome(value=self.function(*values))
+                return TaskEnd(value=self.function(*values))
             except Exception as error:
                 failure = one_line(error)
-        return Outcome(failure=failure)
+        return TaskEnd(failure=failure)
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
@@ -70,14 +70,14 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {in_one_line(error, 'no message')}{place}"
 
 
-def _outcomes(arguments: Any) -> list[Outcome[Any]]:
+def _outcomes(arguments: Any) -> list[TaskEnd[Any]]:
     found = []
     for argument in arguments:
         found += argument if isinstance(argument, list) else [argument]
-    return [one for one in found if isinstance(one, Outcome)]
+    return [one for one in found if isinstance(one, TaskEnd)]
 
 
 def _value(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_value(one) for one in argument]
-    return argument.value if isinstance(argument, Outcome) else argument
+    return argument.value if isinstance(argument, TaskEnd) else argument

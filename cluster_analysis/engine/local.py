@@ -26,7 +26,7 @@ from cluster_analysis.engine.protocol import (
     Graph,
     Key,
     OnProgress,
-    Outcome,
+    TaskEnd,
     ignored,
 )
 from cluster_run.command_line import release_signals, signals_held
@@ -41,7 +41,7 @@ _Callbacks = tuple[Any, Any, Any, Any, Any]
 class _LocalEngine(Engine):
     """Common base of the three."""
 
-    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[TaskEnd[Any]]:
         """Compute `keys`; return their outcomes in the order of the keys."""
         if not keys:
             return []
@@ -54,7 +54,7 @@ class _LocalEngine(Engine):
 
         return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
         raise NotImplementedError
 
 
@@ -64,8 +64,8 @@ class InProcessEngine(_LocalEngine):
     name = "in-process"
     n_workers = 1
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        found: Sequence[Outcome[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
+        found: Sequence[TaskEnd[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
         return found
 
 
@@ -81,8 +81,8 @@ class ThreadEngine(_LocalEngine):
         """Wait for the running tasks, drop the others."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        found: Sequence[Outcome[Any]] = dask.threaded.get(graph, keys, pool=self._pool, callbacks=callbacks)
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
+        found: Sequence[TaskEnd[Any]] = dask.threaded.get(graph, keys, pool=self._pool, callbacks=callbacks)
         return found
 
 
@@ -120,7 +120,7 @@ class ProcessEngine(_LocalEngine):
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
         done: Graph = {}
         running: set[Key] = set()
 
@@ -142,7 +142,7 @@ class ProcessEngine(_LocalEngine):
                     for _, _, _, on_outcome, _ in watched:
                         on_outcome(suspect, outcome)
 
-    def _get_alone(self, graph: Graph, key: Key) -> Outcome[Any]:
+    def _get_alone(self, graph: Graph, key: Key) -> TaskEnd[Any]:
         for _ in range(N_ATTEMPTS):
             try:
                 (outcome,) = self._get_once(graph, [key], [])
@@ -150,11 +150,11 @@ class ProcessEngine(_LocalEngine):
                 self.close()
             else:
                 return outcome
-        return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
+        return TaskEnd(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
 
-    def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+    def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
         try:
-            found: Sequence[Outcome[Any]] = dask.local.get_async(
+            found: Sequence[TaskEnd[Any]] = dask.local.get_async(
                 self._processes().submit,
                 self.n_workers * _N_HANDED,
                 graph,

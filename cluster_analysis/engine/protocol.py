@@ -32,7 +32,7 @@ class EngineError(ClusterError):
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[R]):
+class TaskEnd(Generic[R]):
     """Result of one task: a value, or why it was given up after `N_ATTEMPTS`."""
 
     value: R | None = None
@@ -74,7 +74,7 @@ class Engine:
     #: Remarks for the user before the work begins: workers left out, address of the dashboard.
     remarks: tuple[str, ...] = ()
 
-    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[TaskEnd[Any]]:
         """Compute `keys`; return their outcomes in the order of the keys.
 
         Raises:
@@ -84,7 +84,7 @@ class Engine:
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[Outcome[tuple[Any, Kept]]]:
+    ) -> list[TaskEnd[tuple[Any, Kept]]]:
         """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made.
 
         On this machine they are references to files, or tables.

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, NoRoomError, local_error
-from cluster_collect.store.places import Places
+from cluster_collect.store.directories import Directories
 from cluster_collect.wording import format_bytes
 
 PART_PREFIX = ".part-"
@@ -46,7 +46,7 @@ class RunWriter:
 
     def __init__(self, run: Path, min_free_bytes: int) -> None:
         self.run = run
-        self.places = Places(run)
+        self.directories = Directories(run)
         self._part_stem = os.fsencode(f"{PART_PREFIX}{os.getpid()}-")
         self._min_free_bytes = min_free_bytes
         self._promised_bytes = 0
@@ -98,7 +98,7 @@ class RunWriter:
         try:
             if version:
                 self._remove(b"%b/%b" % (directory, temporary))
-            descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=self.places.opened(directory))
+            descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=self.directories.opened(directory))
             return IncomingFile(self, descriptor, directory, temporary, final)
         except OSError as error:
             raise refused(error, path) from None
@@ -109,7 +109,7 @@ class RunWriter:
         if b"%b/%b" % (directory, temporary) not in self._cuts:
             return 0
         try:
-            place = self.places.opened(directory)
+            place = self.directories.opened(directory)
             return os.stat(temporary, dir_fd=place, follow_symlinks=False).st_size
         except OSError as error:
             raise refused(error, path) from None
@@ -122,7 +122,7 @@ class RunWriter:
         """
         directory, temporary, final = self._names(path, version)
         try:
-            descriptor = os.open(temporary, _FLAGS_AGAIN, dir_fd=self.places.opened(directory))
+            descriptor = os.open(temporary, _FLAGS_AGAIN, dir_fd=self.directories.opened(directory))
             # When a stream ends early, what came last may be something else.
             os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
         except OSError as error:
@@ -132,7 +132,7 @@ class RunWriter:
 
     def remove(self, path: str, *, with_empty: bool = False) -> None:
         """Remove a file that has its final name, and directories that are empty then if so wished."""
-        self.places.remove(os.fsencode(path), with_empty=with_empty)
+        self.directories.remove(os.fsencode(path), with_empty=with_empty)
 
     def put_aside(self, temporary: bytes) -> None:
         """Remember the beginning of a file."""
@@ -146,7 +146,7 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the directories that are kept open; safe to call again, and to go on after."""
-        self.places.close()
+        self.directories.close()
 
     def _names(self, path: str, version: str) -> tuple[bytes, bytes, bytes]:
         """Return a file's directory, and its temporary and its final name there."""
@@ -157,7 +157,7 @@ class RunWriter:
 
     def _remove(self, temporary: bytes) -> None:
         self._cuts.discard(temporary)
-        self.places.remove(temporary)
+        self.directories.remove(temporary)
 
     def written(self, n_bytes: int) -> None:
         """Count bytes on their way to the disk; from time to time check that there is room for more."""
@@ -249,7 +249,7 @@ class IncomingFile:
     def settle(self) -> None:
         """Give a file that is held its final name."""
         try:
-            place = self._writer.places.opened(self._directory)
+            place = self._writer.directories.opened(self._directory)
             os.replace(self._temporary, self._final, src_dir_fd=place, dst_dir_fd=place)
         except OSError as error:
             self.abandon()
@@ -264,7 +264,7 @@ class IncomingFile:
             self._is_held = True
         if self._is_held:
             self._is_held = False
-            self._writer.places.remove(self._temporary_path)
+            self._writer.directories.remove(self._temporary_path)
 
     def put_aside(self) -> int:
         """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.

@@ -26,7 +26,7 @@ class NoProfileError(InputError):
 
 
 @dataclass(frozen=True)
-class Survey:
+class OwnAndOthers:
     """When each capture below a directory began, in seconds since 1970; split by whose they are."""
 
     own: Mapping[Path, float]
@@ -60,7 +60,7 @@ def captures_of(job: ReportedJob, root: Path, mirror: Path, wording: Wording = O
     return mirror
 
 
-def survey_captures(job: ReportedJob, root: Path) -> Survey:
+def survey_captures(job: ReportedJob, root: Path) -> OwnAndOthers:
     """Return when the captures below `root` began. A file of r1.x is a capture of its own."""
     # Late: it brings msgspec, and `--help` needs the standard library alone.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
@@ -72,7 +72,7 @@ def survey_captures(job: ReportedJob, root: Path) -> Survey:
     known = {path: at_s for path, at_s in began.items() if at_s is not None}
     own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
     own = {path: at_s for path, at_s in own.items() if not _is_of_the_next(job, at_s, own.values())}
-    return Survey(own, {path: at_s for path, at_s in known.items() if path not in own})
+    return OwnAndOthers(own, {path: at_s for path, at_s in known.items() if path not in own})
 
 
 def _ran_at(job: ReportedJob, at_s: float) -> bool:

@@ -16,7 +16,7 @@ from cluster_analysis.cli import main as analyse
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.run_header import run_command
 from cluster_fleet.cli import main
-from cluster_fleet.identity import places_of_run
+from cluster_fleet.identity import hosts_of_run
 from cluster_fleet.run_record import record_of
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
@@ -226,7 +226,7 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     )  # fmt: skip
     changed = Manifest(manifest.what, (first, *manifest.hosts[1:]), manifest.tool_version)
     (run / "manifest.json").write_text(manifest_to_json(changed))
-    places = places_of_run(run)
+    places = hosts_of_run(run)
     assert places.hardware[HostId("1")] == hardware
     keys = [places.device(HostId("1"), number).key for number in range(4)]
     assert [places.device(HostId("1"), number).physical for number in (0, 1, 3)] == [None, 6, None]
@@ -238,7 +238,7 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     assert places.hosts[HostId("1")].name == "node017"
     # An address is nobody's business unless asked for.
     assert "10." not in places.hosts[HostId("2")].name
-    assert "10." in places_of_run(run, show_addresses=True).hosts[HostId("2")].name
+    assert "10." in hosts_of_run(run, show_addresses=True).hosts[HostId("2")].name
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
 def test_a_damaged_manifest_is_refused_by_its_name(tmp_path: Path, manifest: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(InputError, match=r"manifest\.json: not a readable manifest"):
-        places_of_run(tmp_path)
+        hosts_of_run(tmp_path)
 
 
 @pytest.mark.slow
@@ -264,15 +264,15 @@ def test_a_run_without_a_mapping_is_known_by_the_serial_numbers_of_its_manifest(
     tmp_path: Path, runs: list[Path]
 ) -> None:
     with pytest.raises(InputError, match="host_ips_mapping") as refused:
-        places_of_run(tmp_path)
+        hosts_of_run(tmp_path)
     assert "in the order of the inventory" in refused.value.advice
     manifest = json.loads((runs[0] / "manifest.json").read_text())
     for number, host in enumerate(manifest["hosts"]):
         host["hardware"] = asdict(Hardware(f"node{number}", f"HS{number}"))
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    alone = places_of_run(tmp_path).hosts
+    alone = hosts_of_run(tmp_path).hosts
     (tmp_path / "host_ips_mapping.txt").write_bytes((runs[0] / "host_ips_mapping.txt").read_bytes())
-    assert alone == places_of_run(tmp_path).hosts
+    assert alone == hosts_of_run(tmp_path).hosts
     assert {one.name for one in alone.values()} == {f"node{n}" for n in range(len(manifest["hosts"]))}
 
 

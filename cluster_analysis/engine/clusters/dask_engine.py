@@ -30,8 +30,8 @@ from cluster_analysis.engine.protocol import (
     Kept,
     Key,
     OnProgress,
-    Outcome,
     Place,
+    TaskEnd,
     ignored,
 )
 from cluster_run.errors import in_one_line
@@ -122,7 +122,7 @@ class DaskEngine(Engine):
         threads = client.nthreads()
         self.n_workers = max(1, sum(threads.get(one, 0) for one in self._workers or threads))
 
-    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[TaskEnd[Any]]:
         """Compute `keys`; return their outcomes in the order of the keys."""
         futures = self._submitted(graph, keys)
         outcomes = []
@@ -135,7 +135,7 @@ class DaskEngine(Engine):
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[Outcome[tuple[Any, Kept]]]:
+    ) -> list[TaskEnd[tuple[Any, Kept]]]:
         """Bring the small halves here, leave the large ones there."""
         pairs = self._submitted(graph, keys)
         small: Graph = {
@@ -143,7 +143,7 @@ class DaskEngine(Engine):
         }
         outcomes = self.run(small, list(small), on_progress)
         return [
-            outcome if outcome.failure else Outcome((outcome.value, DaskKept(pair)))
+            outcome if outcome.failure else TaskEnd((outcome.value, DaskKept(pair)))
             for pair, outcome in zip(pairs, outcomes, strict=True)
         ]
 
@@ -183,17 +183,17 @@ class DaskEngine(Engine):
             self._known.update(new)
             self._workers += self._ask(new)
 
-    def _outcome(self, future: Future) -> Outcome[Any]:
+    def _outcome(self, future: Future) -> TaskEnd[Any]:
         with self._lost_is_one_line():
             self._await(future)
             try:
-                found: Outcome[Any] = future.result(timeout=_ARRIVAL_DEADLINE_S)
+                found: TaskEnd[Any] = future.result(timeout=_ARRIVAL_DEADLINE_S)
             except KilledWorker:
-                return Outcome(failure=f"its worker died {N_ATTEMPTS} times or more, out of memory perhaps")
+                return TaskEnd(failure=f"its worker died {N_ATTEMPTS} times or more, out of memory perhaps")
             except (CancelledError, CommClosedError, TimeoutError):
                 raise
             except Exception as error:
-                return Outcome(failure=f"{type(error).__name__}: {in_one_line(error, 'no message')}")
+                return TaskEnd(failure=f"{type(error).__name__}: {in_one_line(error, 'no message')}")
             return found
 
     def _await(self, future: Future) -> None:

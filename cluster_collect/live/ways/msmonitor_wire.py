@@ -28,7 +28,7 @@ links = itertools.count()
 
 
 @dataclass(frozen=True)
-class Status:
+class DaemonStatus:
     """The daemon's status of the job's profiler; steps are -1 where it has none."""
 
     state: str
@@ -68,7 +68,7 @@ class Daemon:
             ) from None
         return document
 
-    async def status(self) -> Status:
+    async def status(self) -> DaemonStatus:
         """Return how the job's profiler is."""
         reply = await self.ask({"fn": "getStatus"})
         if "nputrace" not in reply:
@@ -77,7 +77,7 @@ class Daemon:
                 "start the dynolog of msMonitor there",
             )
         steps = (int(reply.get(name, -1)) for name in ("current_step", "start_step", "stop_step"))
-        return Status(str(reply["nputrace"]), str(reply.get("npumonitor", "")), *steps)
+        return DaemonStatus(str(reply["nputrace"]), str(reply.get("npumonitor", "")), *steps)
 
 
 class _Wire:

@@ -35,7 +35,7 @@ def as_columns(placed: PlacedFile, size_bytes: int, *, is_unread: bool = False) 
     return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes, is_unread=is_unread)
 
 
-class Budget:
+class DiskBudget:
     """What one host may write. A host that lies about its sizes, or has grown, asks for more on the way."""
 
     def __init__(self, writer: RunWriter) -> None:
@@ -90,7 +90,7 @@ class Intake:
         self._server_id = server_id
         self._prefix = prefix
         self._writer = writer
-        self.budget = Budget(writer)
+        self.budget = DiskBudget(writer)
         self._journal = journal
         self._held: dict[bytes, IncomingFile] = {}
         self._watch = watch

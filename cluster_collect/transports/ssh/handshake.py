@@ -18,7 +18,7 @@ from cluster_collect.watchdog import cancelled, within
 _T = TypeVar("_T")
 
 
-async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, options: CollectOptions) -> _T:
+async def connected(work: asyncio.Future[_T], reached: asyncio.Event, options: CollectOptions) -> _T:
     """Await a connection; the network, until `reached` is set, and then the login have a deadline each.
 
     Raises:

@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 _PATIENCE_S, _LOOK_S = 5.0, 0.1
 
 
-class Sessions:
+class SessionOpener:
     """The sessions of one connection: a first one that is refused is refused, a later one is asked for again.
 
     `refused` says whether an error of the library is such a refusal.

@@ -13,7 +13,7 @@ import pytest
 from cluster_analysis.engine.choose import SMALL_RUN_BYTES, open_engine
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine, ThreadEngine
-from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, Outcome
+from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, TaskEnd
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import RankSource
 from cluster_run.command_line import interruptible
@@ -33,7 +33,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     made.close()
 
 
-def run(engine: Engine, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Outcome[Any]]:
+def run(engine: Engine, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[TaskEnd[Any]]:
     """Run one task a call, none of which needs another."""
     graph: Graph = {("call", number): task(function, *call) for number, call in enumerate(calls)}
     return engine.run(graph, list(graph))

@@ -21,7 +21,7 @@ from cluster_collect.transports.protocol import (
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors, translated
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
 from cluster_collect.transports.ssh.handshake import below_home
-from cluster_collect.transports.ssh.sessions import Sessions
+from cluster_collect.transports.ssh.sessions import SessionOpener
 
 _CLOSE_DEADLINE_S = 3.0
 #: Pieces of a file that are asked for ahead, and their size.
@@ -34,7 +34,7 @@ class AsyncsshConnection:
     def __init__(self, connection: asyncssh.SSHClientConnection, window_bytes: int) -> None:
         self._connection = connection
         self._window_bytes = window_bytes
-        self._sessions = Sessions(self._refused)
+        self._sessions = SessionOpener(self._refused)
 
     def _refused(self, error: Exception) -> bool:
         is_refusal = (

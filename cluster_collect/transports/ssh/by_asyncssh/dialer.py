@@ -26,7 +26,7 @@ from cluster_collect.transports.ssh.by_asyncssh.errors import setup_errors, tran
 from cluster_collect.transports.ssh.errors import of_jump_host
 from cluster_collect.transports.ssh.handshake import (
     certificate_path,
-    in_time,
+    connected,
     refuse_open_keys,
     window_bytes,
 )
@@ -141,7 +141,7 @@ class AsyncsshDialer:
                     password=password,
                     **_key_kinds(judge, base),
                 )
-                connection = await in_time(asyncio.ensure_future(work), client.reached, self._options)
+                connection = await connected(asyncio.ensure_future(work), client.reached, self._options)
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
             raise translated(client.understood(error), judge, by_jump=tunnel is not None) from None
         try:

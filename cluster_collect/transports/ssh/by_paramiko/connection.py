@@ -23,7 +23,7 @@ from cluster_collect.transports.protocol import (
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated
 from cluster_collect.transports.ssh.by_paramiko.files import ParamikoFiles
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
-from cluster_collect.transports.ssh.sessions import Sessions
+from cluster_collect.transports.ssh.sessions import SessionOpener
 
 _READ_BYTES = 128 * 1024
 
@@ -35,7 +35,7 @@ class ParamikoConnection:
         self._opened = opened
         self._window_bytes = window_bytes
         self._commands: list[_Command] = []
-        self._sessions = Sessions(lambda error: isinstance(error, paramiko.ChannelException))
+        self._sessions = SessionOpener(lambda error: isinstance(error, paramiko.ChannelException))
 
     async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command; its output crosses from a thread into the loop piece by piece."""

@@ -14,7 +14,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _N_KEPT_OPEN = 64
 
 
-class Places:
+class Directories:
     """Opens directories below `root`; names are relative to it. For one thread.
 
     Methods raise OSError: NotADirectoryError where a link or a file is in the way.
