@@ -10,9 +10,12 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from cluster_run.command_line import number_above_0
 from cluster_run.ids import parse_size
+
+_T = TypeVar("_T")
 
 
 def key_value(text: str) -> tuple[str, str | int]:
@@ -94,3 +97,9 @@ def host_defaults(given: argparse.Namespace) -> dict[str, str | int]:
         if value is not None:
             defaults[key] = value
     return defaults
+
+
+def made(kind: type[_T], given: argparse.Namespace, **worked_out: object) -> _T:
+    """Return a dataclass of what was given: each option is stored under the name of its field."""
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: getattr(given, name) for name in names if hasattr(given, name)} | worked_out)

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import get_args
 
 from cluster_collect.argument_types import (
     host_defaults,
     key_value,
+    made,
     moment,
     parsed,
     size,
@@ -43,7 +44,6 @@ from cluster_run.command_line import (
 from cluster_run.errors import ExitCode
 from cluster_run.said.chinese import Language
 
-_T = TypeVar("_T")
 _DEFAULTS = CollectOptions()
 
 _EXAMPLES = """\
@@ -103,7 +103,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     what = what_arguments(parser, given.what or _DEFAULTS.what)
     of_ranks = rank_arguments(parser, given, what)
     by_default_s = _DEFAULTS.host_deadline_s if given.live is None else LIVE_HOST_DEADLINE_S
-    options = _made(
+    options = made(
         CollectOptions,
         given,
         what=what,
@@ -112,7 +112,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         exclude=tuple(given.exclude),
         host_deadline_s=given.host_deadline_s or by_default_s,
     )
-    return _made(
+    return made(
         Arguments,
         given,
         options=options,
@@ -122,12 +122,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         verbosity=0 if given.quiet else 1 + given.verbose,
         language=language_of(given.lang, sys.stderr),
     )
-
-
-def _made(kind: type[_T], given: argparse.Namespace, **worked_out: object) -> _T:
-    """Return a dataclass of what was given: each option is stored under the name of its field."""
-    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    return kind(**{name: getattr(given, name) for name in names if hasattr(given, name)} | worked_out)
 
 
 def make_parser() -> argparse.ArgumentParser:

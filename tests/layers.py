@@ -99,7 +99,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         # Runs on hosts, where nothing else of ours is.
         "cluster_collect.live.host": "",
-        "cluster_collect.live.options": "cluster_tell.formats cluster_run",
+        "cluster_collect.live.options": "cluster_collect.argument_types cluster_tell.formats cluster_run",
         "cluster_collect.live.ways": (
             "cluster_collect.live.common_start cluster_collect.live.host cluster_collect.live.options "
             "cluster_collect.live.session cluster_collect.live.sight cluster_collect.live.whose "

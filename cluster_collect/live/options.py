@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from cluster_collect.argument_types import made
 from cluster_run.command_line import language_of, named_path, number_above_0, positive_number
 from cluster_run.said.chinese import Language
 from cluster_tell.formats import FORMATS, WebhookFormat
@@ -63,7 +64,7 @@ class LiveOptions:
     port: int | None = None
     certificates: str = ""
     step_log: str = ""
-    step_pattern: str = ""
+    step_pattern: str = r"(?i)\bstep\b\D{0,3}(\d+)"
     every_s: float | None = None
     keep: int = 48
     webhook_file: Path | None = None
@@ -123,7 +124,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--step-pattern",
-        default="",
+        default=LiveOptions.step_pattern,
         metavar="REGEX",
         help="regular expression whose one group is the step number",
     )
@@ -169,31 +170,23 @@ def live_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> 
         )
     if given.check:
         parser.error("--check looks at hosts, --live at jobs: --live N --dry-run sends nothing either")
-    if given.step_pattern:
-        try:
-            if re.compile(given.step_pattern).groups != 1:
-                parser.error("--step-pattern needs one group (…), which is the number")
-        except re.error as error:
-            parser.error(f"--step-pattern: {error}")
-    return LiveOptions(
+    try:
+        if re.compile(given.step_pattern).groups != 1:
+            parser.error("--step-pattern needs one group (…), which is the number")
+    except re.error as error:
+        parser.error(f"--step-pattern: {error}")
+    return made(
+        LiveOptions,
+        given,
         n_steps=given.live,
-        via=given.via,
-        job=given.job,
         quorum=_quorum(parser, given.require),
-        zoom=given.zoom,
         level=given.live_level,
         directory=_on_host(parser, "--live-dir", given.live_dir),
-        parse=given.parse,
         deadline_s=given.live_deadline,
         port=given.msmonitor_port,
         certificates=given.msmonitor_certs,
         step_log=_on_host(parser, "--step-log", given.step_log),
-        step_pattern=given.step_pattern,
         every_s=given.every,
-        keep=given.keep,
-        webhook_file=given.webhook_file,
-        webhook_format=given.webhook_format,
-        prometheus_dir=given.prometheus_dir,
         language=language_of(given.lang, sys.stderr),
     )
 

@@ -13,7 +13,7 @@ from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import Lost
 from cluster_collect.live.sessions import Sessions
 from cluster_collect.live.sight import sight_of
-from cluster_collect.live.ways.protocol import Settings, Way, ranks_of
+from cluster_collect.live.ways.protocol import Way, ranks_of
 from cluster_collect.live.ways.registry import WAYS
 from cluster_collect.live.whose import Target, decide
 from cluster_collect.spec import HostSpec
@@ -68,10 +68,8 @@ async def found(sessions: Sessions, specs: Mapping[HostId, HostSpec], options: L
     for host, refusal in decision.refusals.items():
         sessions.lose(host, refusal)
     sessions.require()
-    pattern = {"step_pattern": options.step_pattern} if options.step_pattern else {}
-    settings = Settings(options.port, options.certificates, options.step_log, **pattern)
     targets = {host: decision.targets[host] for host in sessions.hosts}
-    ways = {host: WAYS[one.way](sessions.by_host[host], one, settings) for host, one in targets.items()}
+    ways = {host: WAYS[one.way](sessions.by_host[host], one, options) for host, one in targets.items()}
     bases = {host: _base(one, specs[host], options) for host, one in targets.items()}
     run_id = f"live-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     return Prepared(run_id, sessions, targets, ways, bases, notes=_notes(targets))

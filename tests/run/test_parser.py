@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.queries import make_parser as queries
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.spec import CollectOptions
 from cluster_run.command_line import Parser
 from cluster_run.said.chinese import help_texts
@@ -43,7 +44,9 @@ def _with_inner(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
 def test_every_option_is_read_by_somebody() -> None:
     texts = [path.read_text("utf-8") for path in ROOT.glob("cluster_*/**/*.py")]
     read = set(re.findall(r"\b(?:arguments|given)\.(\w+)", "".join(texts)))
-    made = {name for kind in (CollectOptions, JobSpec, Healthy) for name in kind.__dataclass_fields__}
+    made = {
+        name for kind in (CollectOptions, LiveOptions, JobSpec, Healthy) for name in kind.__dataclass_fields__
+    }
     asked_for = {action.dest: name for name, parser in parsers() for action in parser._actions}
     by_argparse = {"help", "version", "print_completion", argparse.SUPPRESS}
     assert {name: asked_for[name] for name in set(asked_for) - read - made - by_argparse} == {}

@@ -11,6 +11,7 @@ import time
 
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.live.common_start import Point
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.protocol import (
     Answer,
@@ -18,7 +19,6 @@ from cluster_collect.live.ways.protocol import (
     Progress,
     Reading,
     Request,
-    Settings,
     ranks_of,
 )
 from cluster_collect.live.whose import Target
@@ -61,8 +61,8 @@ def _text(start: int, stop: int, directory: str, level: str) -> str:
 class MindSporeWay(ConfiguredWay):
     """The file of one host's MindSpore job, which `--job DIRECTORY` names: the environment does not."""
 
-    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
-        super().__init__(session, target, settings)
+    def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
+        super().__init__(session, target, options)
         self._points: list[Point] = []
         self._began_s: float | None = None
         self._before: dict[str, object] = {}
@@ -74,7 +74,7 @@ class MindSporeWay(ConfiguredWay):
                 "MindSpore's processes do not say where their file is",
                 "name its directory: --job /the/cfg_path",
             )
-        if not self._settings.step_log:
+        if not self._options.step_log:
             raise RemoteFailureError(
                 "MindSpore tells no step",
                 "name a log of the training that does: --step-log FILE --step-pattern REGEX",
@@ -105,7 +105,7 @@ class MindSporeWay(ConfiguredWay):
         while len(self._points) < _N_POINTS:
             if time.monotonic() > end_s:
                 raise RemoteFailureError(
-                    f"{self._settings.step_log} told {len(self._points)} steps in {_READ_DEADLINE_S:g} s",
+                    f"{self._options.step_log} told {len(self._points)} steps in {_READ_DEADLINE_S:g} s",
                     "is it this job's, and does --step-pattern find the number?",
                 )
             await self._listen()
@@ -158,8 +158,8 @@ class MindSporeWay(ConfiguredWay):
         await self._session.ask("at_end", requests=[])
 
     async def _listen(self) -> None:
-        pattern = self._settings.step_pattern
-        reply = await self._session.ask("numbers", path=self._settings.step_log, pattern=pattern)
+        pattern = self._options.step_pattern
+        reply = await self._session.ask("numbers", path=self._options.step_log, pattern=pattern)
         # All lines of one look have its time: only the last of them was written just now.
         if reply:
             last = Point(float(reply[-1]["at_s"]) - self._session.clock_offset_s, int(reply[-1]["n"]))

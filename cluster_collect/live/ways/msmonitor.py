@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.live.common_start import Point
 from cluster_collect.live.host.processes import SHARED
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.msmonitor_wire import Daemon, client_context, framed, links
-from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request, Settings
+from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request
 from cluster_collect.live.whose import Target
 
 PORT = 1778
@@ -65,10 +66,10 @@ class MsMonitorWay:
     has_steps = True
     directory = ""
 
-    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
+    def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
         self._session = session
         self._pids = [one.inner_pid for one in ([target.monitor] if target.monitor else target.ranks)]
-        self._daemon = Daemon(session, settings.port or PORT, client_context(settings.certificates))
+        self._daemon = Daemon(session, options.port or PORT, client_context(options.certificates))
         self._points: list[Point] = []
         self._began_s: float | None = None
         self._ended_s: float | None = None

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from cluster_collect.live.common_start import Point
 from cluster_collect.live.host.settings import LOCK_NAME
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.whose import Target
 
@@ -125,26 +126,16 @@ class Way(Protocol):
         """Leave everything as it was before."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Options of the ways: a daemon's port and certificates, and a training log that shows steps."""
-
-    port: int | None = None
-    certificates: str = ""
-    step_log: str = ""
-    step_pattern: str = r"(?i)\bstep\b\D{0,3}(\d+)"
-
-
 class ConfiguredWay:
     """Common part of ways by a file that jobs read: one of the hosts that share the file writes it."""
 
     has_steps = True
     directory = ""
 
-    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
+    def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
         self._session = session
         self._target = target
-        self._settings = settings
+        self._options = options
         self._path = join(target.configuration, FILE_NAME)
         self._writes = True
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cluster_collect.live.options import WayName
+from cluster_collect.live.options import LiveOptions, WayName
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.mindspore_file import MindSporeWay
 from cluster_collect.live.ways.msmonitor import MsMonitorWay
-from cluster_collect.live.ways.protocol import Settings, Way
+from cluster_collect.live.ways.protocol import Way
 from cluster_collect.live.ways.torch_file import FileWay
 from cluster_collect.live.ways.vllm_server import VllmWay
 from cluster_collect.live.whose import Target
 
-WAYS: Mapping[WayName, Callable[[Session, Target, Settings], Way]] = {
+WAYS: Mapping[WayName, Callable[[Session, Target, LiveOptions], Way]] = {
     "file": FileWay,
     "msmonitor": MsMonitorWay,
     "mindspore": MindSporeWay,

@@ -10,6 +10,7 @@ from posixpath import join
 
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.live.common_start import Point
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.protocol import (
     Answer,
@@ -17,7 +18,6 @@ from cluster_collect.live.ways.protocol import (
     Progress,
     Reading,
     Request,
-    Settings,
     ranks_of,
 )
 from cluster_collect.live.whose import Target
@@ -97,8 +97,8 @@ def configuration(request: Request, is_probe: bool = False) -> str:
 class FileWay(ConfiguredWay):
     """The configuration file of one host's job."""
 
-    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
-        super().__init__(session, target, settings)
+    def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
+        super().__init__(session, target, options)
         self._events: list[Event] = []
         #: How many events were known when the last request was sent.
         self._sent = 0

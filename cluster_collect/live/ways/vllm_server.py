@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.live.host.processes import SHARED
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.sight import Process
-from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request, Settings
+from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request
 from cluster_collect.live.whose import Target
 from cluster_run.files import json_of
 
@@ -26,9 +27,9 @@ class VllmWay:
 
     has_steps = False
 
-    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
+    def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
         self._session = session
-        self._ports = [settings.port or _port(one) for one in target.ranks]
+        self._ports = [options.port or _port(one) for one in target.ranks]
         self._started: list[int] = []
         self._began_s = 0.0
         self.directory = _profile_directory(target.ranks[0])
