@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from tests.left_behind import end_with_this_process
@@ -27,14 +28,16 @@ WAITING = (
 COMPUTING_LONG = ("tests/benchmarks/", "tests/analysis/engine/", "tests/analysis/sources/", "tests/simulate/")
 #: Of all tests, this share has begun when the last of those begins: what ends late is short.
 WAITING_SHARE = 0.85
-#: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL. All tests
-#: of Slurm in a row would last longer than the rest beside them: those of users' jobs have another cluster.
+#: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL; a browser.
+#: All tests of Slurm in a row would last longer than the rest beside them: those of users' jobs have another
+#: cluster.
 OF_USERS = ("jobs", "time_limit", "docs_examples", "more_than_one_end", "one_directory")
 TOGETHER = {
     **{f"tests/slurm/test_{name}.py": "tests/slurm/test_jobs.py" for name in OF_USERS},
     "tests/slurm/test_installation.py": "tests/slurm/test_installation.py",
     "tests/slurm/": "tests/slurm/",
     "tests/fleet/": "tests/fleet/",
+    "tests/browser/": "tests/browser/",
 }
 #: Tests of these share nothing, and each waits long.
 APART = (
@@ -85,9 +88,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give the second try of a test the whole time of one: pytest-timeout counts both together."""
+    """Give the second try of a test the whole time of one: pytest-timeout forgets a test once that fails."""
     if getattr(item, "execution_count", 1) > 1:
-        signal.setitimer(signal.ITIMER_REAL, float(item.config.getini("timeout")))
+        marker = item.get_closest_marker("timeout")
+        time_s = float(marker.args[0] if marker else item.config.getini("timeout"))
+        settings = pytest_timeout.Settings(time_s, "signal", False, False)
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=settings)
 
 
 def together(test: str) -> str:

@@ -47,3 +47,28 @@ def test_where_pytest_is_killed_no_server_and_no_process_of_its_tests_is_left(tm
         tests.send_signal(signal.SIGKILL)
     while marked(os.fsencode(f"{below}/")):
         time.sleep(0.1)
+
+
+_HANGS = """
+import time
+
+def test_fails_and_then_hangs(tmp_path_factory):
+    before = tmp_path_factory.getbasetemp() / "before"
+    if before.exists():
+        time.sleep(60)
+    before.touch()
+    raise ValueError
+
+def test_passes():
+    pass
+"""
+
+
+def test_a_second_try_that_hangs_fails_and_the_other_tests_run(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_runtest_setup\n")
+    (tmp_path / "test_hangs.py").write_text(_HANGS)
+    options = ("-p", "no:cacheprovider", f"--rootdir={tmp_path}", "--reruns=1", "-o", "timeout=1")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
+    assert "1 failed, 1 passed, 1 rerun in" in ended.stdout, ended

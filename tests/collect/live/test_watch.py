@@ -27,6 +27,9 @@ from tests.collect.live.test_file import LIVE
 from tests.collect.live.test_traps import captures
 from tests.hook.http_server import mailbox
 
+#: Steps of jobs that run, on a machine that may have much else to do.
+pytestmark = pytest.mark.timeout(400)
+
 
 @dataclass(frozen=True)
 class Silent:
@@ -52,7 +55,6 @@ def test_captures_stay_within_their_share_of_the_time_once_the_next_may_begin(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # steps of a job that runs, on a machine that may have much else to do
 def test_a_fault_that_begins_while_the_watch_runs_is_named_within_two_captures_and_told_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
