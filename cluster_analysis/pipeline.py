@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, structs
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.memory import must_file
+from cluster_analysis.engine.choose import must_file, open_engine
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import (
     Progress,

@@ -1,4 +1,4 @@
-"""Numbers and texts for people, and sizes as people write them; text of strangers is made safe to print."""
+"""Numbers and texts for people; text of strangers is made safe to print."""
 
 from __future__ import annotations
 

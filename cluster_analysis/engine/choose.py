@@ -1,4 +1,4 @@
-"""The choice of who does the work: by the scheduler that the options name, or by the bytes to read."""
+"""The choice of who does the work, by the options or the bytes to read, and of where large tables lie."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from cluster_analysis.tables.model import RankSource
 
 #: With less than this to read, starting processes costs more than they save.
 SMALL_RUN_BYTES = 48 * 1024 * 1024
+#: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
+_TABLE_SHARE = 0.25
 #: Files that a worker is asked for, to check whether it sees the run.
 _MAX_PROBED_FILES = 64
 
@@ -65,3 +67,8 @@ def _one_file_a_host(sources: Sequence[RankSource]) -> tuple[str, ...]:
 def usable_cpus() -> int:
     """Return how many processors this process may use: a container's or Slurm's share, not the machine's."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def must_file(engine: Engine, size_bytes: int, limit_bytes: int) -> bool:
+    """Return whether the large tables must go to files of the scratch directory, if tasks see it at all."""
+    return engine.shares_scratch and (engine.wants_files or size_bytes * _TABLE_SHARE > limit_bytes)

@@ -88,7 +88,7 @@ def read_defaults(path: Path | None) -> HostDefaults:
     """
     if path is None:
         return {}
-    # Late: the image on Kubernetes has no libraries, and gives no such file.
+    # Late: they bring yaml, and `--help` needs the standard library alone.
     from cluster_collect.inventory.keys import check_entry  # noqa: PLC0415
     from cluster_collect.inventory.located import parse_yaml  # noqa: PLC0415
 

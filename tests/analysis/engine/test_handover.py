@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.engine.choose import must_file
 from cluster_analysis.engine.handover import dumps, loads, set_aside
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine
-from cluster_analysis.engine.memory import must_file
 from cluster_analysis.options import MEMORY_LIMIT_BYTES
 from cluster_analysis.tables.model import Selection
 from cluster_run.ids import Step
