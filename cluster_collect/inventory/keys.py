@@ -10,7 +10,7 @@ from cluster_collect.inventory.located import Located, unknown_key
 from cluster_collect.spec import LOCAL_NAME, PARAMIKO_NAME, SRUN_NAME, HostSpec
 from cluster_run.ids import parse_size
 
-KeyType = Literal["text", "number", "size", "transport", "directories", "become"]
+KeyType = Literal["text", "path", "number", "size", "transport", "directories", "become"]
 
 _TRANSPORTS = (HostSpec.transport, PARAMIKO_NAME, SRUN_NAME)
 
@@ -20,15 +20,15 @@ HOST_KEYS: Mapping[str, KeyType] = {
     "address": "text",
     "port": "number",
     "user": "text",
-    "identity_file": "text",
-    "certificate_file": "text",
-    "known_hosts": "text",
+    "identity_file": "path",
+    "certificate_file": "path",
+    "known_hosts": "path",
     "profiler_root": "text",
     "server_id": "text",
     "device_regex": "text",
     "output_dir": "text",
     "jump": "text",
-    "ssh_config": "text",
+    "ssh_config": "path",
     "password_env": "text",
     "passphrase_env": "text",
     "become": "become",
@@ -121,7 +121,7 @@ def _check_type(key: str, kind: KeyType, value: Located) -> None:
         raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_TRANSPORTS))
     elif kind == "become" and value.text(name) != "sudo":
         raise value.wrong(f"{name} is {value.text(name)!r}", "sudo is the one way there is")
-    elif kind == "text":
+    elif kind in ("text", "path"):
         text = value.text(name)
         if any(ord(character) < 32 for character in text) and key != "prepare":
             raise value.wrong(f"{name} holds a line break or another control character")

@@ -83,13 +83,15 @@ def resolve_addresses(node: str) -> tuple[str, ...]:
 def read_defaults(path: Path | None) -> HostDefaults:
     """Return the `defaults` of an inventory of the site: user, port, jump host and the like.
 
+    Paths are absolute: inventories of jobs lie elsewhere.
+
     Raises:
         InputError: the file cannot be read, holds no `defaults`, or one that an inventory cannot have.
     """
     if path is None:
         return {}
     # Late: they bring yaml, and `--help` needs the standard library alone.
-    from cluster_collect.inventory.keys import check_entry  # noqa: PLC0415
+    from cluster_collect.inventory.keys import HOST_KEYS, check_entry  # noqa: PLC0415
     from cluster_collect.inventory.located import parse_yaml  # noqa: PLC0415
 
     with read_as(f"{path}: the host defaults cannot be read"):
@@ -98,4 +100,10 @@ def read_defaults(path: Path | None) -> HostDefaults:
         raise InputError(f"{path}: no `defaults` in it", "write them as in an inventory")
     defaults = inventory["defaults"]
     checked = check_entry(defaults, defaults.mapping("'defaults'"), "in defaults")
-    return {key: value.value for key, value in checked.values.items()}
+    beside = path.absolute().parent
+    return {
+        key: str(beside / one.text(key))
+        if HOST_KEYS[key] == "path" and not one.text(key).startswith("~")
+        else one.value
+        for key, one in checked.values.items()
+    }

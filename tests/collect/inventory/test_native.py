@@ -75,7 +75,7 @@ def test_the_contracts_example_means_what_it_says(tmp_path: Path) -> None:
 def test_defaults_may_hold_every_key_of_a_host(tmp_path: Path) -> None:
     (tmp_path / "key").touch()
     values = {"text": "key", "number": "22", "size": "5M", "transport": "paramiko", "directories": "/data2"}
-    values["become"] = "sudo"
+    values |= {"become": "sudo", "path": "key"}
     for name, kind in HOST_KEYS.items():
         host = "server_id: s" if name in ("address", "local") else "address: a"
         host += "\n  become: sudo" if name == "become_user" else ""

@@ -183,6 +183,20 @@ def test_host_defaults_that_cannot_be_read_are_named(tmp_path: Path, text: str) 
         read_defaults(path)
 
 
+def test_paths_of_host_defaults_are_those_beside_the_sites_file(tmp_path: Path) -> None:
+    path = tmp_path / "site.yaml"
+    path.write_text(
+        "defaults: {user: ada, port: 22, identity_file: keys/id, known_hosts: /k, ssh_config: ~/c}"
+    )
+    assert read_defaults(path) == {
+        "user": "ada",
+        "port": 22,
+        "identity_file": f"{tmp_path}/keys/id",
+        "known_hosts": "/k",
+        "ssh_config": "~/c",
+    }
+
+
 def test_a_request_for_each_node_is_known_by_its_pattern() -> None:
     assert ProfileRequest("/p/%N", None, "auto", None).is_per_node
     assert not ProfileRequest("/p", None, "auto", None).is_per_node
