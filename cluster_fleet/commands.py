@@ -56,14 +56,14 @@ def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    status = status_of(fleet, named(arguments.unit))
-    if not status.stories:
-        units = fleet.units()
+    wanted, units = named(arguments.unit), fleet.units()
+    if not any(map(wanted, units.values())):
         names = sorted(
             place_of(units[one.host].known.name, one.known.name) for one in units.values() if one.host >= 0
         )
         known = f"known are {', '.join(names[:3])} and others" if names else "cluster-fleet add RUN first"
         raise InputError(f"{arguments.unit}: it is in no run", known)
+    status = status_of(fleet, wanted)
     _tell(status, arguments)
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 

@@ -19,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from cluster_analysis.describe.relative_to_peers import counted
+from cluster_fleet.cli import main
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.identity import Known
 from cluster_fleet.metrics import metrics_text
@@ -28,7 +29,7 @@ from cluster_fleet.status import named, status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import sentence
 from cluster_fleet.tables import FINDING, RUN, SERIES, UNIT, VERSION
-from cluster_run.errors import InputError, SchemaError
+from cluster_run.errors import ExitCode, InputError, SchemaError
 from tests.fleet.simulated import simulate
 from tests.hook.public_python import NOBODY, public_directory
 
@@ -107,6 +108,16 @@ def test_what_is_shown_of_a_device_names_its_host_where_that_is_slow(tmp_path: P
     states = {name: [(one.name, one.state) for one in stories] for name, stories in shown.items()}
     assert states["node005:3"] == [("node005", "slow"), ("device 3 of node005", "healthy")]
     assert states["node004:3"] == [("device 3 of node004", "healthy")]
+
+
+def test_a_device_that_no_run_compared_is_shown_as_one_that_cannot_be_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        fleet.add(replace(record(0, np.zeros(40)), series=[]))
+    assert main(["show", "node003:1", "--db", str(tmp_path / "fleet.db")]) == ExitCode.DONE
+    assert "no device or host is slow, as far as can be told" in capsys.readouterr().out
+    assert main(["show", "node011:1", "--db", str(tmp_path / "fleet.db")]) == ExitCode.FAILED
 
 
 def test_a_host_whose_devices_are_slow_again_and_again_is_told_as_such(tmp_path: Path) -> None:
