@@ -79,10 +79,10 @@ def _measured(
     yield from links(tables["links"])
     counters = _of_metric(tables["counters"], _CLOCK)
     if counters.num_rows >= _FEWEST:
-        clock = numbers(counters["value"])
+        ranks = _whole(counters, "rank")
         with np.errstate(divide="ignore", invalid="ignore"):
-            lower = np.log(np.median(clock)) - np.log(clock)
-        yield _of_ranks("clock", _whole(counters, "rank"), lower)
+            lower = -np.log(numbers(counters["value"]))
+        yield _of_ranks("clock", ranks, _beyond(lower, np.zeros_like(ranks), _positions(ranks, host)))
     yield from counted(tables["counters"])
 
 

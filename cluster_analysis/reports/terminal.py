@@ -1,4 +1,4 @@
-"""The verdict and up to ten lines worth reading, for a terminal. The only module that knows rich's tables."""
+"""The verdict and what is worth a screen, for a terminal. The only module that knows rich's tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cluster_words.terms import VERDICT_SIGNS
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
 _SEVERITY_STYLES = {"critical": "red", "warning": "yellow", "info": "dim"}
 _SEVERITY_SIGNS = {"critical": "■", "warning": "▲", "info": "·"}
-#: Ten lines are read; a hundred are scrolled away.
+#: A screen is read; a hundred lines are scrolled away.
 MAX_FINDINGS = 5
 MAX_PROBLEMS = 3
 MAX_CHANGES = 3

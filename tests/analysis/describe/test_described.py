@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.describe.places import host_times, packet_sizes
-from cluster_analysis.describe.relative_to_peers import same_kernels
+from cluster_analysis.describe.relative_to_peers import relative_to_peers, same_kernels
 from cluster_analysis.describe.spreads import QUARTILES, between_ranks, quartiles
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
@@ -23,8 +23,9 @@ from cluster_analysis.reports.page.drawn import device_map, memory_curves, packe
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.columns_described import MemoryPeaks
+from cluster_analysis.tables.columns_measured import Links, Operators, Steps
 from cluster_analysis.tables.model import Topology
-from cluster_run.ids import ParallelSizes, Rank
+from cluster_run.ids import HostId, ParallelSizes, Rank
 from tests.analysis.runs import real, write_small_run
 
 NOWHERE = Topology((), {}, {}, {}, ParallelSizes(), {})
@@ -58,6 +59,18 @@ def test_a_slow_host_counts_in_full_for_the_fleet_and_the_others_of_its_stage_as
     found = same_kernels(table, dict.fromkeys(range(8), 0), dict(enumerate(hosts)))
     assert found is not None
     assert np.exp(found.values) == pytest.approx([slow] * 4 + [quick] * 4)
+
+
+def test_a_clock_explains_a_slow_host_of_two_as_far_as_it_is_lower() -> None:
+    empty = {"operators": Operators, "steps": Steps, "links": Links}
+    tables = {**EMPTY, **{name: one.schema.empty_table() for name, one in empty.items()}}
+    metric = {"metric": "aicore_frequency_mhz"}
+    rows = [{"rank": rank, "value": 1700.0 if rank < 4 else 1800.0} | metric for rank in range(8)]
+    hosts = {Rank(rank): HostId(str(rank // 4 + 1)) for rank in range(8)}
+    where = Topology(tuple(hosts), hosts, {}, {}, ParallelSizes(), {})
+    found = relative_to_peers({**tables, "counters": rows_of(schema.COUNTERS, *rows)}, where)
+    assert found["metric"].unique().to_pylist() == ["clock"]
+    assert np.exp(found["value"].to_numpy()) == pytest.approx([1800 / 1700] * 4 + [1.0] * 4)
 
 
 def test_a_kernel_is_held_against_the_ranks_of_its_stage_only() -> None:
