@@ -27,6 +27,8 @@ TIMES = {
     "synchronization": ("Synchronization Time(ms)",),
     "idle": ("Idle Time(ms)", "Idel Time(ms)"),
 }
+#: A time, and its parts: profilers take the idle one from the others.
+PARTS = ("elapse", "transit", "wait", "idle")
 #: Value of an unknown start.
 NO_START = -1
 _START, _SIZE, _TIME, _PACKETS = (
@@ -41,6 +43,8 @@ _MAX_NS = 9199999999999999999
 _NS_PER_US = 1000
 _N_DECIMALS = 3
 _US_PER_MS = 1000.0
+#: A spreadsheet may keep six digits.
+_ROUNDED = 1e-3
 _PACKET_SIZE = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*")
 _NUMBERS = {int, float, type(None)}
 _PAIRS = [[int, float], [int, int], [float, float], [float, int]]
@@ -258,6 +262,8 @@ class _Rows:
         if is_for_sending:
             if any(time is not None and time < 0 for name in SUMMED for time in self._times[name]):
                 raise UnfitError("times below 0")
+            if any(map(_is_other_than_its_parts, *(self._times[name] for name in PARTS))):
+                raise UnfitError("times that are not their parts together")
             steps = self._steps()
             for name in SUMMED:
                 to.floats(f"sum.{name}", _sums_us(steps, groups, self._times[name]))
@@ -269,6 +275,14 @@ class _Rows:
         ends = self._walk.bytes_at([place for _, begin, end in self._places for place in (begin, end)])
         to.ints("begin", ends[::2])
         to.ints("end", ends[1::2])
+
+
+def _is_other_than_its_parts(elapse: float | None, *parts: float | None) -> bool:
+    """Return whether an operator took another time than its parts together, which the analysis reports."""
+    known = [one for one in parts if one is not None]
+    if elapse is None or len(known) < len(parts):
+        return False
+    return abs(sum(known) - elapse) * _US_PER_MS > max(_ROUNDED * abs(elapse) * _US_PER_MS, 1.0)
 
 
 def _object(level: Level, given: object) -> dict[str, Any]:

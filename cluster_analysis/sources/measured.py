@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
 from cluster_analysis.tables.schema import TRANSPORT_COLUMNS, rows_of, with_columns
 from cluster_run.facts import fact
@@ -77,7 +78,8 @@ def checked(table: pa.Table, rows: Literal["operators", "links"], remark: Remark
     if any(table[name].null_count for name in needed):
         missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed))
         remark(fact("rows_lack", n_lacking=pc.sum(missing).as_py(), n_rows=table.num_rows, rows=rows))
-    return without_impossible(table, measured, remark)
+    table = without_impossible(table, measured, remark)
+    return without_contradicting_times(table, remark) if rows == "operators" else table
 
 
 def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:
@@ -100,13 +102,30 @@ def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
 
     All profilers take one from the other two, so one of the three cells is damaged, or of another column.
     """
-    names = ("communication_us", "communication_not_overlapped_us", "overlapped_us")
-    whole, alone, covered = (table[name].to_numpy() for name in names)
-    is_odd = np.abs(alone + covered - whole) > np.maximum(_ROUNDED * np.abs(whole), 1.0)
+    is_odd = _is_other_than(table, "communication_us", "communication_not_overlapped_us", "overlapped_us")
+    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
+
+
+def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return COLLECTIVES, null for the times of operators that do not last as long as their parts together.
+
+    All profilers take the idle time from the others; hosts send no parts.
+    """
+    times = ("elapse_us", "transit_us", "wait_us", "idle_us")
+    is_odd = _is_other_than(table, *times)
+    tell_left_out(remark, int(is_odd.sum()), "duration", "not_sum_of_parts")
     if not is_odd.any():
         return table
-    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
-    return table.filter(pa.array(~is_odd))
+    return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in times})
+
+
+def _is_other_than(table: pa.Table, whole: str, *parts: str) -> BoolArray:
+    """Return in which rows (N,) the parts are known and do not add up to the whole."""
+    known = table[whole].to_numpy()
+    total = sum(table[name].to_numpy() for name in parts)
+    is_other: BoolArray = np.abs(total - known) > np.maximum(_ROUNDED * np.abs(known), 1.0)
+    return is_other
 
 
 def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:

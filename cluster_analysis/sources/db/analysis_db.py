@@ -191,7 +191,8 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
         unit = numbers.US_PER_MS if column.endswith("_us") else numbers.BYTES_PER_MB
         columns[column] = pc.multiply(cells.floats(figures[column], remark), unit)
     table = schema.rows(schema.COLLECTIVES, rank, **columns)
-    return measured.without_impossible(cells.with_step(table), measured.MEASURED_COLLECTIVES, remark)
+    table = measured.without_impossible(cells.with_step(table), measured.MEASURED_COLLECTIVES, remark)
+    return measured.without_contradicting_times(table, remark)
 
 
 def is_p2p(kinds: pa.DictionaryArray) -> pa.Array:

@@ -90,6 +90,26 @@ def test_preparing_that_is_a_point_in_time_is_no_time(tmp_path: Path, preparing:
     assert tables.steps["preparing_us"].to_pylist() == [None]
 
 
+@pytest.mark.parametrize("form", ["compiled", "Python", "database"])
+def test_an_operator_that_lasts_longer_than_its_parts_together_has_a_damaged_time_and_that_is_told(
+    tmp_path: Path, form: str
+) -> None:
+    if form == "database":
+        tables = tables_of_damaged_database(
+            tmp_path, "CommAnalyzerTime SET wait_time = 56.25 WHERE rowid = 1"
+        )
+    else:
+        capture = write_capture(tmp_path, 0)
+        path = capture / OUTPUT / "communication.json"
+        text = path.read_text().replace('"Elapse Time(ms)": 79', '"Elapse Time(ms)": 19', 1)
+        path.write_text(text if form == "compiled" else text.replace("{", '{"x": {}, ', 1))
+        tables = read_rank(source_of(capture))
+    told = [reason(one) for one in tables.problems if "parts" in reason(one)]
+    assert told == ["left out: 1 duration whose parts do not add up"]
+    assert tables.collectives["elapse_us"].null_count == 1
+    assert tables.collectives["start_ns"].null_count == 0
+
+
 ZEROS = (0.0,) * len(STEP_ROW)
 
 
@@ -147,7 +167,7 @@ def test_differences_may_be_below_0(tmp_path: Path) -> None:
     path = capture / OUTPUT / "communication.json"
     document = json.loads(path.read_text())
     for op in document["step50"]["collective"].values():
-        op["Communication Time Info"]["Idle Time(ms)"] = -0.5
+        op["Communication Time Info"].update({"Idle Time(ms)": -0.5, "Elapse Time(ms)": 5.375})
     path.write_text(json.dumps(document))
     tables = read_rank(source_of(capture))
     assert tables.problems == ()
