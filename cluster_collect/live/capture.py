@@ -18,7 +18,7 @@ from cluster_collect.live.outcome import Captured, Lost, reasons
 from cluster_collect.live.prepare import Prepared
 from cluster_collect.live.session import to_its_end
 from cluster_collect.live.sessions import Say
-from cluster_collect.live.ways.protocol import Answer, Request, ranks_of
+from cluster_collect.live.ways.protocol import Reply, Request, ranks_of
 from cluster_run.ids import HostId
 
 #: Hosts that missed a start are given twice the time, and twice that.
@@ -149,7 +149,7 @@ async def _sent(
     """Send to all hosts and return those that did not take it in time."""
     sessions, ways = prepared.sessions, prepared.ways
     end_s = time.monotonic() + start.hear_s + _LATE_S
-    answers: dict[HostId, Answer] = await sessions.each(
+    answers: dict[HostId, Reply] = await sessions.each(
         "refused", lambda host: ways[host].send(requests[host]), tuple(requests)
     )
     missing: dict[HostId, Lost] = {}

@@ -14,10 +14,10 @@ from cluster_collect.live.common_start import Point
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.protocol import (
-    Answer,
     ConfiguredWay,
     Progress,
     Reading,
+    Reply,
     Request,
     ranks_of,
 )
@@ -112,27 +112,27 @@ class MindSporeWay(ConfiguredWay):
             await asyncio.sleep(_LOOK_S)
         return Reading(tuple(self._points), _POLL_S)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Reply:
         """Replace the file."""
         self._began_s = None
         if self._writes:
             off = [{"do": "replace", "path": self._path, "text": self._off()}]
             await self._session.ask("at_end", requests=off)
             await self._session.ask("replace", path=self._path, text=configuration(request))
-        return Answer("taken", is_verified=False)
+        return Reply("taken", is_verified=False)
 
     def _off(self) -> str:
         return json.dumps({**self._before, "start_step": _OFF, "stop_step": _OFF}, indent=1)
 
-    async def verify(self, request: Request) -> Answer:
+    async def verify(self, request: Request) -> Reply:
         """Return whether the file is ours and the start is still to come: no more is known."""
         await self._listen()
         here = await self._session.ask("read", path=self._path)
         if not isinstance(here, dict) or here.get("start_step") != request.steps[0]:
-            return Answer("other", f"{self._path} was changed by somebody else")
+            return Reply("other", f"{self._path} was changed by somebody else")
         if self._points and self._points[-1].step >= request.steps[0]:
-            return Answer("late", f"the job was at step {self._points[-1].step} when it was sent")
-        return Answer("taken")
+            return Reply("late", f"the job was at step {self._points[-1].step} when it was sent")
+        return Reply("taken")
 
     async def progress(self, request: Request) -> Progress:
         """Return whether the log is past the range and every rank has left a capture."""

@@ -16,7 +16,7 @@ from cluster_collect.live.host.processes import SHARED
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.msmonitor_wire import Daemon, client_context, framed, links
-from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request
+from cluster_collect.live.ways.protocol import Progress, Reading, Reply, Request
 from cluster_collect.live.whose import Target
 
 PORT = 1778
@@ -124,7 +124,7 @@ class MsMonitorWay:
         step_s = (last.at_s - first.at_s) / (last.step - first.step)
         return min(_LONGEST_POLL_S, max(_LEAST_POLL_S, step_s))
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Reply:
         """Send the text to the process that reads for the job, and to no other."""
         self._began_s = self._ended_s = None
         answer = await self._send(text_of(request))
@@ -133,22 +133,22 @@ class MsMonitorWay:
             await self._undo_at_end()
         return answer
 
-    async def _send(self, text: str) -> Answer:
+    async def _send(self, text: str) -> Reply:
         reply = await self._daemon.ask(self._request(text))
         if reply.get("status") == "failed" or reply.get("commandStatus") != "effective":
             status = await self._daemon.status()
-            return Answer(
+            return Reply(
                 "refused",
                 f"the daemon says {reply.get('commandStatus') or reply.get('status')!s}: "
                 f"trace {status.state}, monitor {status.monitor}; "
                 f"it knows none of the processes {self._pids}, or npu-monitor runs",
             )
         if reply.get("activityProfilersBusy"):
-            return Answer("busy", "an earlier text waits at the daemon, and ours was dropped")
+            return Reply("busy", "an earlier text waits at the daemon, and ours was dropped")
         matched = reply.get("processesMatched") or []
         if len(matched) != 1:
-            return Answer("other", f"the daemon gave the text to {len(matched)} processes: {matched}")
-        return Answer("taken", is_verified=False)
+            return Reply("other", f"the daemon gave the text to {len(matched)} processes: {matched}")
+        return Reply("taken", is_verified=False)
 
     async def _undo_at_end(self) -> None:
         """Have the program on the host cancel when we are gone; TLS it cannot speak: our key stays here."""
@@ -166,20 +166,16 @@ class MsMonitorWay:
         }
         await self._session.ask("at_end", requests=[talk])
 
-    async def verify(self, request: Request) -> Answer:
+    async def verify(self, request: Request) -> Reply:
         """Return whether the job is ready for this start, as it tells once a second."""
         status = await self._daemon.status()
         if status.state in ("Ready", "Running"):
             if status.start == request.start:
-                return Answer("taken")
-            return Answer(
-                "other", f"the job waits for step {status.start}, which somebody else has asked for"
-            )
+                return Reply("taken")
+            return Reply("other", f"the job waits for step {status.start}, which somebody else has asked for")
         if status.step > request.start:
-            return Answer(
-                "late", f"the job was at step {status.step} before it was ready for {request.start}"
-            )
-        return Answer("silent", f"the job is at step {status.step}, and not ready for {request.start}")
+            return Reply("late", f"the job was at step {status.step} before it was ready for {request.start}")
+        return Reply("silent", f"the job is at step {status.step}, and not ready for {request.start}")
 
     async def progress(self, request: Request) -> Progress:
         """Return the progress: a short capture is over before it is ever reported as running."""

@@ -58,7 +58,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """How a host took a request; where it was only sent, whether it arrives is still to be verified."""
 
     state: State
@@ -110,10 +110,10 @@ class Way(Protocol):
         one's configuration.
         """
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Reply:
         """Ask for a capture. From then on it is cancelled when our end is gone, until it has begun."""
 
-    async def verify(self, request: Request) -> Answer:
+    async def verify(self, request: Request) -> Reply:
         """Return how the host took it; `silent` may be so only because too little time has passed."""
 
     async def progress(self, request: Request) -> Progress:

@@ -13,10 +13,10 @@ from cluster_collect.live.common_start import Point
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.ways.protocol import (
-    Answer,
     ConfiguredWay,
     Progress,
     Reading,
+    Reply,
     Request,
     ranks_of,
 )
@@ -44,7 +44,7 @@ _NOTHING = Request("", _CANCELLED, 1, 0, "./", "Level0")
 
 
 @dataclass(frozen=True)
-class Event:
+class LogLine:
     """A line of a rank's log, by our clock."""
 
     at_s: float
@@ -99,7 +99,7 @@ class FileWay(ConfiguredWay):
 
     def __init__(self, session: Session, target: Target, options: LiveOptions) -> None:
         super().__init__(session, target, options)
-        self._events: list[Event] = []
+        self._events: list[LogLine] = []
         #: How many events were known when the last request was sent.
         self._sent = 0
         self._probe = ""
@@ -201,15 +201,15 @@ class FileWay(ConfiguredWay):
             requests.append({"do": "remove", "directory": directory})
         await self._session.ask("at_end", requests=requests)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Reply:
         """Replace the file."""
         self._sent = len(self._events)
         if self._writes:
             await self._undo_at_end()
             await self._session.ask("replace", path=self._path, text=configuration(request))
-        return Answer("taken", is_verified=False)
+        return Reply("taken", is_verified=False)
 
-    async def verify(self, request: Request) -> Answer:
+    async def verify(self, request: Request) -> Reply:
         """Return whether every rank's log says that it took this start."""
         await self._listen()
         wanted = ranks_of(self._target, request.ranks)
@@ -220,8 +220,8 @@ class FileWay(ConfiguredWay):
         }
         silent = sorted(wanted - taken)
         if silent:
-            return Answer("silent", f"rank {format_number_ranges(silent)} did not confirm it")
-        return Answer("taken")
+            return Reply("silent", f"rank {format_number_ranges(silent)} did not confirm it")
+        return Reply("taken")
 
     async def progress(self, request: Request) -> Progress:
         """Return whether every rank's log says that it has begun and ended as asked."""
@@ -273,6 +273,6 @@ class FileWay(ConfiguredWay):
         )
         offset_s = self._session.clock_offset_s
         self._events += [
-            Event(float(one["at_s"]) - offset_s, int(one["rank"]), str(one["kind"]), int(one["n"]))
+            LogLine(float(one["at_s"]) - offset_s, int(one["rank"]), str(one["kind"]), int(one["n"]))
             for one in known
         ]

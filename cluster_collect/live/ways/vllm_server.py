@@ -13,7 +13,7 @@ from cluster_collect.live.host.processes import SHARED
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.session import Session
 from cluster_collect.live.sight import Process
-from cluster_collect.live.ways.protocol import Answer, Progress, Reading, Request
+from cluster_collect.live.ways.protocol import Progress, Reading, Reply, Request
 from cluster_collect.live.whose import Target
 from cluster_run.files import json_of
 
@@ -56,7 +56,7 @@ class VllmWay:
         """Servers tell no step."""
         raise RemoteFailureError("API servers tell no step")
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Reply:
         """Have all servers of the host begin."""
         self._began_s = time.monotonic()
         stops = [
@@ -67,13 +67,13 @@ class VllmWay:
         for port in self._ports:
             reply = await self._session.ask("post", port=port, path="/start_profile", longest_s=_DEADLINE_S)
             if reply["status"] != 200:
-                return Answer("refused", _why(port, reply["status"], str(reply["text"])))
+                return Reply("refused", _why(port, reply["status"], str(reply["text"])))
             self._started.append(port)
-        return Answer("taken")
+        return Reply("taken")
 
-    async def verify(self, request: Request) -> Answer:
+    async def verify(self, request: Request) -> Reply:
         """An answer of 200 was all there is to know."""
-        return Answer("taken")
+        return Reply("taken")
 
     async def progress(self, request: Request) -> Progress:
         """Stop what the servers have not stopped by themselves; that waits until their files are written."""
