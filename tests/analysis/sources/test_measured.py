@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import Step
@@ -108,6 +110,15 @@ def test_an_operator_that_lasts_longer_than_its_parts_together_has_a_damaged_tim
     assert told == ["left out: 1 duration whose parts do not add up"]
     assert tables.collectives["elapse_us"].null_count == 1
     assert tables.collectives["start_ns"].null_count == 0
+
+
+def test_parts_that_hardly_ever_add_up_mean_something_else_and_cost_no_time(tmp_path: Path) -> None:
+    sources = [source_of(write_capture(tmp_path, rank), rank) for rank in (0, 1)]
+    path = Path(sources[0].files["communication"])
+    path.write_text(re.sub(r'"Idle Time\(ms\)": [0-9.]+', '"Idle Time(ms)": 0.0', path.read_text()))
+    for tables in (*map(read_rank, sources), read_ranks(sources, None, with_spans=False)):
+        assert not tables.problems
+        assert tables.collectives["elapse_us"].null_count == 0
 
 
 ZEROS = (0.0,) * len(STEP_ROW)
