@@ -23,6 +23,8 @@ from cluster_analysis.tables.schema import CARD_COUNTERS
 
 #: Kernels are the same work only where they are called as often, give or take lost records.
 _TOLERANCE = 0.02
+#: Healthy hosts differ by less: of computing, of the step, of the clock.
+_ALIKE = 0.01
 #: Fewer peers are no comparison.
 _FEWEST = 3
 _PURE = ("hcom_", "hccl_", "lccl_")
@@ -193,13 +195,14 @@ def links(table: pa.Table) -> Iterator[Measured]:
 
 
 def _beyond(values: FloatArray, group: IntArray, host: IntArray) -> FloatArray:
-    """Return what each value (N,) lies above the middle of its group, in which a rank stands for its host.
+    """Return what each value (N,) lies above the middle of its group, without hosts that are slow as a whole.
 
-    Of two hosts that is the quicker one: the middle of their ranks lies halfway to a slow one.
+    Of two hosts the slower one is: the middle of all their ranks lies halfway to it.
     """
     _, part = combined(group, host)
     of_host = np.where(np.isfinite(values), medians_of(values, part)[part], np.nan)
-    return values - quantiles_of(of_host, group, 0.5)[group]
+    is_usual = of_host <= quantiles_of(of_host, group, 0.5)[group] + _ALIKE
+    return values - medians_of(np.where(is_usual, values, np.nan), group)[group]
 
 
 def _beyond_by_step(series: FloatArray, group: IntArray, host: IntArray) -> FloatArray:
