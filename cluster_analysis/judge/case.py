@@ -20,7 +20,6 @@ from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import group_medians, others_median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
@@ -160,16 +159,11 @@ class Case(Struct, frozen=True, dict=True):
         )
 
     def deviation(self, local: LocalTime, excluded: BoolArray | None = None) -> Deviation:
-        """How far ranks lie from their peers; formed once.
-
-        `excluded` ranks (R,), of slow hosts, are no peers of others, and are compared with their own host.
-        """
+        """How far ranks lie from their peers; formed once. `excluded` ranks (R,) of slow hosts are none."""
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (local.values.tobytes(), left_out.tobytes(), local.of_all)
         if key not in self._deviations:
             series = self.series(local, left_out, np.arange(len(left_out)))
-            if left_out.any():
-                series[left_out] = self._within_host(local, left_out)[left_out]
             # Where the scatter of healthy ranks is known, a single peer is enough.
             role, min_peers = self.view_for(local).role, 1 if local.healthy else self.limits.min_peers
             self._deviations[key] = deviation_of(
@@ -190,20 +184,6 @@ class Case(Struct, frozen=True, dict=True):
         far = [one.events(local.event_effect) for one in found]
         lost = [beyond_scatter(one.series, one.step_scale) for one in found]
         return [(np.any(far, axis=0), np.sum(lost, axis=0)), *zip(far, lost, strict=True)]
-
-    def _within_host(self, local: LocalTime, inside: BoolArray) -> FloatArray:
-        """How far ranks `inside` (R,) slow hosts lie above the middle of their host's others (R, S).
-
-        Of each role the others of the job say how long it takes; NaN where there are none.
-        """
-        view = self.view_for(local)
-        others = group_medians(np.where(inside[:, None], np.nan, local.values), view.role)
-        relative = np.full(local.values.shape, np.nan)
-        for host in np.unique(view.host[inside]).tolist():
-            own = inside & (view.host == host)
-            raw = local.values[own] - others[own]
-            relative[own] = raw - others_median(raw.T).T
-        return relative
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:
         """Which ranks (R,) are among those of `found`."""
