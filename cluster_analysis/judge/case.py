@@ -20,6 +20,7 @@ from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
@@ -159,13 +160,20 @@ class Case(Struct, frozen=True, dict=True):
         )
 
     def deviation(self, local: LocalTime, excluded: BoolArray | None = None) -> Deviation:
-        """How far ranks lie from their peers; formed once. `excluded` ranks (R,) of slow hosts are none."""
+        """How far ranks lie from their peers; formed once.
+
+        `excluded` ranks (R,), of slow hosts, are no peers of others, and are compared with their own host.
+        """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (local.values.tobytes(), left_out.tobytes(), local.of_all)
         if key not in self._deviations:
-            series = self.series(local, left_out, np.arange(len(left_out)))
+            series, role = self.series(local, left_out, np.arange(len(left_out))), self.view_for(local).role
+            if left_out.any():
+                usual = group_medians(np.where(left_out[:, None], np.nan, local.values), role)
+                beyond = (local.values - usual)[left_out]
+                series[left_out] = beyond - group_medians(beyond, self.view.host[left_out])
             # Where the scatter of healthy ranks is known, a single peer is enough.
-            role, min_peers = self.view_for(local).role, 1 if local.healthy else self.limits.min_peers
+            min_peers = 1 if local.healthy else self.limits.min_peers
             self._deviations[key] = deviation_of(
                 series, role, np.full(len(series), local.floor), healthy=local.healthy, min_peers=min_peers,
                 by_mean=not local.has_idle,

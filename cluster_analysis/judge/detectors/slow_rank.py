@@ -23,7 +23,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give slow ranks by their peers, and in computing by kernels, which uneven work does not change.
 
-    Members of a host that is slow beyond doubt have no findings of their own.
+    Members of a host that is slow beyond doubt have no findings of their own, unless they pause.
     """
     # A host that only may be slow hides no rank, and is a peer of others.
     sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
