@@ -18,7 +18,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.rhythm import every_so_many, rhythm_of
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
 
 
@@ -64,24 +64,14 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     least_us = case.limits.sure_cost_share * case.view.mean_step_us
     if extra.mean() < least_us or not (len(events) == 1 or every):
         return
-    length_us, pause_us = float(extra[events].mean()), float(by_step[events].mean())
+    length_us = float(extra[events].mean())
     said = fact("job_pauses_once", length_us=length_us)
     if every:
         said = fact("job_pauses_regularly", length_us=length_us, every_n_steps=every)
-    excess_us = np.minimum(np.broadcast_to(extra, local.time_us.shape), np.nan_to_num(local.time_us))
-    yield Suspect(
-        key="periodic_pause",
-        kind="periodic_pause",
-        cause="dispatch",
-        pattern="intermittent" if every else "transient",
-        step_positions=tuple(events.tolist()),
-        evidence=(Evidence("idle_us", pause_us, usual, local.floor, n_steps - len(events)),),
-        facts=(said,),
-        excess_us=excess_us,
-        head_us=_before_first_us(case, excess_us),
-        where="pauses",
-        is_alarm=False,
-    )
+    lost_us = np.minimum(np.broadcast_to(extra, local.time_us.shape), np.nan_to_num(local.time_us))
+    row = Evidence("idle_us", usual + length_us, usual, local.floor, n_steps - len(events))
+    one = _pauses(case, "periodic_pause", lost_us, row, said)
+    yield one if every else replace(one, pattern="transient")
 
 
 def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -117,25 +107,20 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             ranks=view.rank_ids(own), n_pauses=int(is_pause.sum()),
             n_steps=len(view.steps), length_us=length_us,
         )  # fmt: skip
-        yield Suspect(
-            key="periodic_pause-by-turns",
-            kind="periodic_pause",
-            ranks=view.rank_ids(own),
-            cause="dispatch",
-            pattern="intermittent",
-            step_positions=tuple(np.flatnonzero(is_pause.any(axis=0)).tolist()),
-            evidence=(Evidence("idle_us", usual_us + length_us, usual_us, local.floor, len(view.ranks)),),
-            facts=(said,),
-            confidence="medium",
-            excess_us=lost_us,
-            head_us=_before_first_us(case, lost_us),
-            where="pauses",
-            is_alarm=False,
-        )
+        row = Evidence("idle_us", usual_us + length_us, usual_us, local.floor, len(view.ranks))
+        one = _pauses(case, "periodic_pause-by-turns", lost_us, row, said)
+        yield replace(one, ranks=view.rank_ids(own), confidence="medium")
 
 
-def _before_first_us(case: Case, lost_us: FloatArray) -> FloatArray:
-    """How much of what pauses take (R, S) lies before a step's first operator: what is longer than usual."""
+def _pauses(case: Case, key: str, lost_us: FloatArray, row: Evidence, said: Fact) -> Suspect:
+    """Pauses that are no rank's: information.
+
+    Before a step's first operator lies what is longer there than usual.
+    """
     preparing = np.nan_to_num(case.view.preparing_us)
     usual = np.nan_to_num(median(np.where(lost_us > 0, np.nan, preparing), 1)[:, None])
-    return np.asarray(np.clip(preparing - usual, 0.0, lost_us))
+    return Suspect(
+        key, "periodic_pause", (row,), tuple(np.flatnonzero((lost_us > 0).any(axis=0)).tolist()),
+        cause="dispatch", pattern="intermittent", facts=(said,), where="pauses", is_alarm=False,
+        excess_us=lost_us, head_us=np.clip(preparing - usual, 0.0, lost_us),
+    )  # fmt: skip
