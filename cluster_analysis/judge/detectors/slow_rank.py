@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,20 +24,26 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give slow ranks by their peers, and in computing by kernels, which uneven work does not change.
 
-    Members of a host that is slow beyond doubt have no findings of their own, unless they pause.
+    Members of a slow host have no findings of their own, unless they pause: it is slow in no step or in each.
     """
-    # A host that only may be slow hides no rank, and is a peer of others.
-    sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
     for local in case.local_times:
-        in_slow_hosts, ranks = case.in_slow_hosts(local, sure), list[Suspect]()
-        for comparison in case.ways_to_compare(local):
-            ranks += rank_suspects(case, comparison, local, in_slow_hosts, in_slow_hosts)
+        in_slow_hosts = case.in_slow_hosts(local, found)
+        # A host that may be slow hides no rank.
+        sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
+        not_named = in_slow_hosts & case.ranks_of(sure)
+        # To ranks of other hosts a host that may be slow is a peer, too: without it few are left.
+        looks = [(in_slow_hosts, not_named)]
+        if in_slow_hosts.any():
+            looks.append((np.zeros_like(in_slow_hosts), in_slow_hosts))
+        ranks = list[Suspect]()
+        for comparison, (excluded, unnamed) in product(case.ways_to_compare(local), looks):
+            ranks += rank_suspects(case, comparison, local, excluded, unnamed)
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(local, in_slow_hosts).n_peers >= case.limits.min_peers
         known = has_peers if local.is_computing else has_peers | ~_idle_far_longer(case, local)
         for comparison in case.ways_to_compare(local, of_all=True) if not known.all() else ():
             by_time = replace(local, of_all=True)
-            ranks += rank_suspects(case, comparison, by_time, in_slow_hosts, in_slow_hosts | known)
+            ranks += rank_suspects(case, comparison, by_time, in_slow_hosts, not_named | known)
         yield from (confirmed(case.view, one, case.limits) for one in most_significant(ranks))
 
 
