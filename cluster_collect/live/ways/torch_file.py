@@ -176,7 +176,8 @@ class FileWay(ConfiguredWay):
                 raise RemoteFailureError(
                     f"rank {rank} did not say its step within {time.monotonic() - began_s:.0f} s "
                     "of being asked",
-                    f"does the job make steps? Is {self._target.configuration}/log written?",
+                    f"does the job make steps? Is {self._target.configuration}/log written? "
+                    "Was the host's clock set back?",
                 )
 
     def _points(self, rank: int) -> tuple[Point, ...]:

@@ -228,6 +228,13 @@ def test_the_example_runs_the_image_of_the_sweep() -> None:
     assert images == {f"cluster-profiler:{VERSION}"}
 
 
+def test_every_pod_of_our_image_can_fetch_it_from_a_registry_that_asks_who_it_is() -> None:
+    pods = pod_specs(whole_objects()).values()
+    ours = [one for one in pods if "cluster-profiler" in one["containers"][0]["image"]]
+    assert len(ours) >= 3
+    assert all(one["imagePullSecrets"] == [{"name": "cluster-profiler-pull"}] for one in ours)
+
+
 def test_every_pod_is_admitted_by_the_restricted_level() -> None:
     specs = pod_specs([*whole_objects(), *built("shared-claim")])
     del specs["DaemonSet/cluster-node-collector"]  # in a namespace of its own, see above
