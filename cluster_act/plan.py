@@ -31,10 +31,7 @@ def planned(
         now_s: seconds since 1970.
         unconfirmed: whether one run is enough.
     """
-    standing = {(one["way"], one["node"], one["unit"]) for one in past if is_standing(one)}
-    done = {
-        (one["way"], one["node"], one["unit"]) for one in past if is_standing(one) and one["state"] == "done"
-    }
+    standing = {(one["way"], one["node"], one["unit"]): one["state"] for one in past if is_standing(one)}
     spent = {one["node"] for one in past if now_s - one["at_s"] < DAY_S and one["state"] in STANDING}
     probed = probes_of(past, now_s)
     found = []
@@ -42,7 +39,7 @@ def planned(
         of_probe = probed.get(f"{case.node}:{case.device}")
         key = (way, case.node, case.unit)
         why = None
-        if key in done:
+        if standing.get(key) == "done":
             why = of_act("done_already")
         elif not has_name(case):
             why = of_act("namesake" if case.has_namesake else "no_name")

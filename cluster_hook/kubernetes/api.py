@@ -27,10 +27,9 @@ ApiObject = Mapping[str, Any]
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _DEADLINE_S = 15.0
 _PAGE_LENGTH = 100
-_N_ATTEMPTS = 4
-#: How often a long list is begun anew that the server forgets.
-_N_RESTARTS = 3
-_FIRST_PAUSE_S = 0.5
+#: Before each further attempt at a call, and each new begin of a long list that the server forgets.
+_PAUSES_S = (0.5, 1.0, 2.0)
+#: The longest that the server may ask for.
 _LONGEST_PAUSE_S = 10.0
 #: Answers that a second attempt may better: too many requests, and an API server that restarts.
 _PASSING = frozenset({429, 500, 502, 503, 504})
@@ -102,18 +101,17 @@ class ApiClient:
         """
         parameters = {"labelSelector": selector, "limit": str(_PAGE_LENGTH)}
         seen: set[str] = set()
-        n_restarts = 0
+        pauses_s = list(_PAUSES_S)
         while True:
             try:
                 page = self._call("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
             except ApiError as error:
                 # The server forgot where we were in a long list; from the start, but each object once.
-                if error.status == 410 and "continue" in parameters and n_restarts < _N_RESTARTS:
-                    n_restarts += 1
-                    time.sleep(_FIRST_PAUSE_S * 2**n_restarts)
-                    del parameters["continue"]
-                    continue
-                raise
+                if error.status != 410 or "continue" not in parameters or not pauses_s:
+                    raise
+                time.sleep(pauses_s.pop(0))
+                del parameters["continue"]
+                continue
             for item in page.get("items") or []:
                 uid = str(item.get("metadata", {}).get("uid", ""))
                 if uid not in seen:
@@ -148,17 +146,15 @@ class ApiClient:
         return self._call("PATCH", path, json.dumps(change).encode())
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> ApiObject:
-        pause_s = _FIRST_PAUSE_S
-        for attempt in range(1, _N_ATTEMPTS + 1):
+        for pause_s in _PAUSES_S:
             try:
                 return self._call_once(method, path, body)
             except ApiError as error:
-                if attempt == _N_ATTEMPTS or (error.status and error.status not in _PASSING):
+                if error.status and error.status not in _PASSING:
                     raise
                 asked_s = error.args[3]
             time.sleep(max(pause_s, min(asked_s, _LONGEST_PAUSE_S)))
-            pause_s *= 2
-        raise AssertionError("unreachable")
+        return self._call_once(method, path, body)
 
     def _call_once(self, method: str, path: str, body: bytes | None) -> ApiObject:
         headers = {"Accept": "application/json", "User-Agent": "cluster-hook"}

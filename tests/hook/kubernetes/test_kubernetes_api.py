@@ -67,7 +67,7 @@ def test_a_pod_talks_to_a_server_of_its_own_authority_with_its_token(tmp_path: P
 
 
 def test_a_server_of_another_authority_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("cluster_hook.kubernetes.api._PAUSES_S", (0.01,) * 3)
     (tmp_path / "other").mkdir()
     tls, _ = a_server(tmp_path)
     _, other = a_server(tmp_path / "other")
@@ -80,7 +80,7 @@ def test_a_server_of_another_authority_is_refused(tmp_path: Path, monkeypatch: p
 
 
 def test_a_server_that_is_not_there_is_told_in_the_system_s_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("cluster_hook.kubernetes.api._PAUSES_S", (0.01,) * 3)
     with pytest.raises(ApiError, match=r"no answer from http://127\.0\.0\.1:1: Connection refused$"):
         ApiClient(ApiAccess("http://127.0.0.1:1")).get(PATH)
 

@@ -88,7 +88,7 @@ def test_a_job_without_data_ends_as_a_named_failure_after_its_attempts(site: Sit
 def test_a_list_that_the_server_never_finishes_is_begun_anew_three_times_and_no_more(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(api, "_PAUSES_S", (0.01,) * 3)
     site.cluster.page_length, site.cluster.always_forgets_pages = 1, True
     for name in ("a", "b", "c"):
         site.add_job(name)

@@ -48,7 +48,7 @@ def test_a_missing_role_for_a_further_kind_costs_only_that_kind(site: Site) -> N
 def test_a_kind_that_the_server_cannot_list_costs_no_other_kind_and_is_no_success(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("cluster_hook.kubernetes.api._PAUSES_S", (0.01,) * 3)
     site.cluster.broken = {(BATCH, "jobs"), (VOLCANO, "jobs")}
     site.cluster.kinds.add((VOLCANO, "jobs"))
     site.add_job("train", kind=(ASCEND, "ascendjobs"))
