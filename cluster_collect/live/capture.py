@@ -161,7 +161,7 @@ async def _sent(
                 if one.state not in ("taken", "silent")
             }
         )
-        waiting = [host for host, one in answers.items() if host not in missing and not one.is_known]
+        waiting = [host for host, one in answers.items() if one.state == "silent"]
         if time.monotonic() > end_s:
             return {**missing, **{host: Lost("silent", answers[host].reason) for host in waiting}}
         answers = await sessions.each("silent", lambda host: ways[host].verify(requests[host]), waiting)

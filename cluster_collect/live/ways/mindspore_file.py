@@ -119,7 +119,7 @@ class MindSporeWay(ConfiguredWay):
             off = [{"do": "replace", "path": self._path, "text": self._off()}]
             await self._session.ask("at_end", requests=off)
             await self._session.ask("replace", path=self._path, text=configuration(request))
-        return Reply("taken", is_verified=False)
+        return Reply("silent")
 
     def _off(self) -> str:
         return json.dumps({**self._before, "start_step": _OFF, "stop_step": _OFF}, indent=1)

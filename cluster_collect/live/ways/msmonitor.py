@@ -148,7 +148,7 @@ class MsMonitorWay:
         matched = reply.get("processesMatched") or []
         if len(matched) != 1:
             return Reply("other", f"the daemon gave the text to {len(matched)} processes: {matched}")
-        return Reply("taken", is_verified=False)
+        return Reply("silent")
 
     async def _undo_at_end(self) -> None:
         """Have the program on the host cancel when we are gone; TLS it cannot speak: our key stays here."""

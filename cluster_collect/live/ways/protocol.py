@@ -59,16 +59,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Reply:
-    """How a host took a request; where it was only sent, whether it arrives is still to be verified."""
+    """How a host took a request; one that was only sent is `silent`."""
 
     state: State
     reason: str = ""
-    is_verified: bool = True
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is nothing more to be seen."""
-        return self.state != "silent" and self.is_verified
 
 
 @dataclass(frozen=True)
