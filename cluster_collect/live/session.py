@@ -45,8 +45,6 @@ END_DEADLINE_S = 75.0
 class HeldError(RemoteFailureError):
     """Somebody else captures there."""
 
-    failure = "remote-failure"
-
 
 class Session:
     """One host's program. Methods raise HostErrors only."""

@@ -17,8 +17,6 @@ from cluster_hook.kubernetes.api import ApiClient
 from cluster_hook.kubernetes.node_exchange import (
     ONLY_HOST,
     NodeRequest,
-    forget,
-    forget_older,
     is_node_name,
     read_ended,
     read_request,
@@ -34,8 +32,6 @@ from cluster_run.ranktable import read_rank_table
 
 NODES_NAME = "nodes.json"
 RUN_NAME = "run"
-#: A request that no sweep has concluded within this time belongs to a job that was deleted.
-_FORGOTTEN_AFTER_S = 86400.0
 
 
 def asked_directory(job: TrainingJob, exchange: Path | None) -> Path | None:
@@ -43,20 +39,6 @@ def asked_directory(job: TrainingJob, exchange: Path | None) -> Path | None:
     if exchange is None or NODE_DIR not in job.annotations:
         return None
     return exchange / f"{job.namespace}-{job.name}-{job.uid[:8]}"
-
-
-def forget_asked(job: TrainingJob, exchange: Path | None) -> None:
-    """Remove what the collectors brought for a job that is concluded."""
-    if (asked := asked_directory(job, exchange)) is not None:
-        forget(asked)
-
-
-def clean_exchange(exchange: Path | None, now_s: float) -> None:
-    """Remove what was asked for jobs that were deleted meanwhile."""
-    if exchange is None:
-        return
-    with contextlib.suppress(OSError):
-        forget_older(exchange, now_s - _FORGOTTEN_AFTER_S)
 
 
 def remember_nodes(api: ApiClient, job: TrainingJob, work_dir: Path) -> None:

@@ -30,6 +30,7 @@ _SHARED_MODE = 0o2775
 #: Names of nodes are DNS names; anything else must not become a path.
 _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _N_REQUEST_BYTES = 1 << 20
+_FORGOTTEN_AFTER_S = 86400.0
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,11 @@ def forget(asked: Path) -> None:
     shutil.rmtree(asked, ignore_errors=True)
 
 
-def forget_older(exchange: Path, before_s: float) -> None:
-    """Remove what was asked before then: its job was deleted, or a collector came too late."""
-    if not exchange.is_dir():
-        return
-    for asked in exchange.iterdir():
-        with contextlib.suppress(OSError):
+def forget_older(exchange: Path | None, now_s: float) -> None:
+    """Remove what no sweep has concluded for long: its job was deleted, or a collector came too late."""
+    with contextlib.suppress(OSError):
+        for asked in exchange.iterdir() if exchange is not None else ():
             request = read_request(asked)
             asked_s = asked.lstat().st_mtime if request is None else request.asked_s
-            if asked.is_dir() and not asked.is_symlink() and asked_s < before_s:
+            if asked.is_dir() and not asked.is_symlink() and asked_s < now_s - _FORGOTTEN_AFTER_S:
                 forget(asked)

@@ -21,11 +21,10 @@ from cluster_hook.kubernetes.keeping import hold, keep_rank_table, release
 from cluster_hook.kubernetes.node_disks import (
     asked_directory,
     assemble,
-    clean_exchange,
-    forget_asked,
     remember_nodes,
     wait_for_nodes,
 )
+from cluster_hook.kubernetes.node_exchange import forget, forget_older
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
 from cluster_hook.kubernetes.readable import (
     is_being_written,
@@ -121,7 +120,7 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
     swept = []
     refusals: list[ApiError] = []
     no_tables = ""
-    clean_exchange(options.node_exchange, time.time())
+    forget_older(options.node_exchange, time.time())
     for job in _jobs(api, options, report, refusals):
         if not job.is_settled and not no_tables:
             no_tables = keep_rank_table(api, job, _work_dir(job, options))
@@ -331,7 +330,8 @@ def _conclude(
     try:
         item = api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
         if state != "retried":
-            forget_asked(job, options.node_exchange)
+            if (asked := asked_directory(job, options.node_exchange)) is not None:
+                forget(asked)
             release(api, parse_training_job(job.kind, item))
     except ApiError as error:
         # The results are there. A job that was deleted meanwhile needs no annotation.
