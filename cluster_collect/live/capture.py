@@ -154,13 +154,11 @@ async def _sent(
     )
     missing: dict[HostId, Lost] = {}
     while answers:
-        missing.update(
-            {
-                host: Lost(one.state, one.reason)
-                for host, one in answers.items()
-                if one.state not in ("taken", "silent")
-            }
-        )
+        missing |= {
+            host: Lost(one.state, one.reason)
+            for host, one in answers.items()
+            if one.state not in ("taken", "silent")
+        }
         waiting = [host for host, one in answers.items() if one.state == "silent"]
         if time.monotonic() > end_s:
             return {**missing, **{host: Lost("silent", answers[host].reason) for host in waiting}}
