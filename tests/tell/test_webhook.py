@@ -13,7 +13,7 @@ import pytest
 from cluster_run.errors import InputError
 from cluster_tell.formats import FORMATS, WebhookFormat
 from cluster_tell.webhook import Webhook, find_webhook, message_body, post
-from tests.hook.http_server import mailbox
+from tests.hook.http_server import a_server, mailbox
 
 
 def test_a_message_arrives_as_json() -> None:
@@ -112,6 +112,17 @@ def test_a_server_that_asks_for_a_pause_gets_it_or_is_left_alone(asked: str, n: 
         assert len(box.received) == n
     assert (trouble is None) == (n == 2)
     assert trouble is None or (trouble.may_pass and trouble.after_s == 3600)
+
+
+def test_a_server_of_the_site_s_own_authority_is_trusted_where_that_is_named_and_else_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls, authority = a_server(tmp_path)
+    with mailbox(tls=tls) as box:
+        assert "cannot be reached" in str(post(Webhook(box.url), "text", {}, pause_s=0.01))
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        assert post(Webhook(box.url), "text", {}) is None
+        assert len(box.received) == 1
 
 
 def test_a_redirection_is_not_followed() -> None:

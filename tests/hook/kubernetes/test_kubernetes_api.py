@@ -1,52 +1,18 @@
 from __future__ import annotations
 
-import datetime
-import ipaddress
-import ssl
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError, access_from_pod
 from cluster_hook.kubernetes.trainingjob import BATCH, CLAIM, VOLCANO, claim_text, parse_training_job
 from cluster_run.errors import InputError
+from tests.hook.http_server import a_server
 from tests.hook.kubernetes.fake_kubernetes import fake_kubernetes
 
 PATH = "/apis/batch/v1/namespaces/training/jobs"
-
-
-def a_server(directory: Path) -> tuple[ssl.SSLContext, Path]:
-    """Return how a server at 127.0.0.1 speaks TLS, and its authority, which has no key identifier."""
-    now = datetime.datetime.now(datetime.timezone.utc)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in ("kubernetes", "server")]
-    of_each: list[x509.ExtensionType] = [x509.BasicConstraints(ca=True, path_length=None), here]
-    for name, key, extension in zip(names, keys, of_each, strict=True):
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(names[0])
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
-            .add_extension(extension, critical=False)
-            .sign(keys[0], hashes.SHA256())
-        )
-        file = directory / f"{name.rdns[0].rfc4514_string()}.pem"
-        file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (directory / "key.pem").write_bytes(keys[1].private_bytes(*key_form))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(directory / "CN=server.pem", directory / "key.pem")
-    return tls, directory / "CN=kubernetes.pem"
 
 
 def test_a_pod_talks_to_a_server_of_its_own_authority_with_its_token(tmp_path: Path) -> None:
