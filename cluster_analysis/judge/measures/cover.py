@@ -22,13 +22,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
-from cluster_analysis.thresholds.common import HALFWAY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.judging import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
 PartName = Literal[
     "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "host_pair_tx",
-    "groups", "uplink", "uplink_tx", "uplink_rx",
+    "groups", "uplink", "uplink_tx", "uplink_rx", "card", "card_tx", "card_rx",
 ]  # fmt: skip
 
 _UNKNOWN = -1
@@ -36,6 +36,7 @@ _SIZES: tuple[PartName, ...] = get_args(PartName)
 _PORT: tuple[PartName, ...] = ("port", "port_tx", "port_rx")
 _NIC: tuple[PartName, ...] = ("nic", "nic_tx", "nic_rx")
 _UPLINK: tuple[PartName, ...] = ("uplink", "uplink_tx", "uplink_rx")
+_CARD: tuple[PartName, ...] = ("card", "card_tx", "card_rx")
 
 
 class Part(Struct, frozen=True):
@@ -72,7 +73,10 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """
     slow = frozenset(np.flatnonzero(units.slow).tolist())
     parts = sorted(_parts(units, slow, host_of), key=lambda one: (one.ranks, one.hosts), reverse=True)
-    parts.sort(key=lambda one: (len(one.hosts) if one.name in _UPLINK else 0, _SIZES.index(one.name)))
+    by_n_hosts = [*_UPLINK, *_CARD]
+    parts.sort(
+        key=lambda one: (max(1, len(one.hosts)) if one.name in by_n_hosts else 0, _SIZES.index(one.name))
+    )
     holding: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         for at in (part.claimed | part.perhaps) & slow:
@@ -89,6 +93,10 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
             explained = frozenset(at for at in explained if units.level[at] <= most)
         touched = {number for at in explained for number in holding[at]}
         ports = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
+        for other in (parts[number] for number in touched if best.name in _CARD):
+            if other.name in _CARD and other.claimed == best.claimed and other.ranks != best.ranks:
+                best = replace(best, name="link", ranks=tuple(sorted({*best.ranks, *other.ranks})))
+                ports = [one for one in ports if one.claimed <= best.claimed]
         alike = {one.ranks[0] for one in ports if best.name == "link" and one.claimed <= best.claimed}
         same = [parts[number].hosts for number in touched if parts[number].claimed == best.claimed]
         hosts = {host for one in same for host in one if len(one) == len(best.hosts)} - {*best.hosts}
@@ -133,6 +141,7 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
             out, into = (_shown(units, slow, claimed, rank, end) for end in (0, -1))
             for name, shown in zip(names, (out | into, out, into), strict=True):
                 yield Part(name, (rank,), (), shown, perhaps)
+    yield from _cards(units, slow, of_rank, host_of)
     for carrier in {units.transport[at] for at in slow & remote.keys()}:
         of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
         yield from _parts_of_hosts(units, slow, hosts, of_carrier)
@@ -149,6 +158,30 @@ def _shown(
     parts = [float(units.rate[at]) for at in own if at in slow and not units.is_group[at]]
     most = (1.0 + LINK_EFFECT) * len(parts) * min(parts, default=0.0)
     return frozenset(at for at in own if at in slow or units.rate[at] > most)
+
+
+def _cards(
+    units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], host_of: Mapping[int, int]
+) -> Iterator[Part]:
+    """Give each card that two neighbouring ranks of a host share: it slows the links of both."""
+    by_host: dict[int, list[int]] = {}
+    for rank in sorted(of_rank):
+        by_host.setdefault(host_of.get(rank, _UNKNOWN), []).append(rank)
+    for host, ranks in by_host.items():
+        for pair in zip(ranks[::2], ranks[1::2], strict=False) if host != _UNKNOWN else ():
+            for name, end in zip(_CARD, (slice(None), slice(1), slice(-1, None)), strict=True):
+                of_each = [
+                    {
+                        at
+                        for at in of_rank[rank]
+                        if units.transport[at].upper() == "RDMA" and rank in units.members[at][end]
+                    }
+                    for rank in pair
+                ]
+                claimed = frozenset(at for own in of_each for at in own if not units.is_group[at])
+                are_all = all(own and own <= slow for own in of_each) and claimed
+                if are_all and np.ptp([np.median(units.level[[*one]]) for one in of_each]) <= TOLERANCE_SHARE:
+                    yield Part(name, pair, (), claimed)
 
 
 def _parts_of_hosts(
