@@ -11,7 +11,7 @@ import pytest
 
 from cluster_act.ways import process
 from cluster_analysis.engine import choose, protocol
-from cluster_analysis.engine.clusters import dask_engine, reach
+from cluster_analysis.engine.clusters import reach
 from cluster_analysis.options import FORMATS, MAX_INSIGHT_BYTES, MEMORY_LIMIT_BYTES, NAMED_SCHEDULERS
 from cluster_analysis.reports.page import sections
 from cluster_analysis.thresholds import judging
@@ -83,7 +83,7 @@ TOLD = {
         f"beginnings of {writer.LARGE_BYTES >> 20} MiB or more",
         f"One that kills {WORDS[protocol.N_ATTEMPTS]} more",
         f"dies with {WORDS[ALLOWED_FAILURES + 1]} workers",
-        f"for {dask_engine.NO_WORKERS_DEADLINE_S:g} s, the command ends",
+        f"for {reach.NO_WORKERS_DEADLINE_S:g} s, the command ends",
         f"killed after {process.DEADLINE_S:g} s",
         f"of {WORDS[2 * judging.N_IN_TURN]} alarms at most: the {WORDS[judging.N_IN_TURN]} costliest",
         f"the costliest {WORDS[LIMITS.max_info]} stay",

@@ -193,6 +193,18 @@ def test_help_and_version_import_nothing_heavy(command: str, option: str) -> Non
     assert done.stdout.splitlines()[-1] == "heavy: []"
 
 
+def test_no_test_has_each_worker_of_pytest_load_the_clusters_of_dask() -> None:
+    """Each imports all tests, and these take half a second: tests that need them import them in functions."""
+    loading = ("import distributed", "from distributed", "from cluster_analysis.engine.clusters")
+    for path in Path(ROOT, "tests").rglob("*.py"):
+        text = path.read_text()
+        if any(one in text for one in loading):
+            at_the_top = [ast.unparse(node) for node in ast.parse(text).body]
+            assert not [
+                one for one in at_the_top if one.startswith(loading) and not one.endswith("import reach")
+            ], path
+
+
 def test_every_source_file_belongs_to_a_package() -> None:
     known = set(modules().values())
     loose = [path for path in Path(ROOT).glob("cluster_*/**/*.py") if path not in known]

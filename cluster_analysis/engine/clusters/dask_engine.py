@@ -21,6 +21,7 @@ from distributed.comm.core import CommClosedError
 
 from cluster_analysis.engine.clusters.checks import check_workers
 from cluster_analysis.engine.clusters.probe import probe_of
+from cluster_analysis.engine.clusters.reach import NO_WORKERS_DEADLINE_S
 from cluster_analysis.engine.graph import marked, renamed, task
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
@@ -40,8 +41,6 @@ from cluster_run.errors import in_one_line
 CONNECT_DEADLINE_S = 20.0
 #: For a value that is there to arrive; a lost scheduler is noticed sooner.
 _ARRIVAL_DEADLINE_S = 300.0
-#: How long a cluster may be without any worker before the analysis gives up.
-NO_WORKERS_DEADLINE_S = 120.0
 _LOOK_EVERY_S = 5.0
 _LOST_DEADLINE_S = 1.0
 

@@ -18,6 +18,8 @@ SCHEDULER: Mapping[str, str | int] = {
     "distributed.scheduler.worker-ttl": "30s",
     "distributed.scheduler.allowed-failures": 2,
 }
+#: How long a cluster may be without any worker before the analysis gives up.
+NO_WORKERS_DEADLINE_S = 120.0
 #: Hosts that are tried.
 _MAX_HOSTS = 64
 _SINFO_DEADLINE_S = 20.0

@@ -17,16 +17,15 @@ from typing import Any
 
 import dask
 
+from cluster_analysis.engine.clusters import reach
 from cluster_analysis.engine.clusters.certificates import filed_certificates
 from cluster_analysis.engine.clusters.dask_engine import (
     CONNECT_DEADLINE_S,
-    NO_WORKERS_DEADLINE_S,
     DaskEngine,
     OwnClient,
     be_quiet,
     checked_engine,
 )
-from cluster_analysis.engine.clusters.reach import SCHEDULER, address_towards, slurm_node_addresses
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_analysis.options import N_SLURM_JOBS
@@ -54,7 +53,7 @@ def start_on_slurm(n_jobs: int | None, place: Place) -> DaskEngine:
         ) from error
     n_jobs = n_jobs or N_SLURM_JOBS
     be_quiet()
-    dask.config.set({**SCHEDULER, **NO_PAGES})
+    dask.config.set({**reach.SCHEDULER, **NO_PAGES})
     started = ExitStack()
     try:
         client, address = _started(started, SLURMCluster, n_jobs, place.output)
@@ -71,7 +70,7 @@ def _started(started: ExitStack, kind: Any, n_jobs: int, output: Path) -> tuple[
         cluster.scale(jobs=n_jobs)
         client = OwnClient(cluster, timeout=CONNECT_DEADLINE_S)
         started.callback(client.close, timeout=CONNECT_DEADLINE_S)
-        client.wait_for_workers(1, timeout=NO_WORKERS_DEADLINE_S)
+        client.wait_for_workers(1, timeout=reach.NO_WORKERS_DEADLINE_S)
     except (OSError, RuntimeError, TimeoutError, ValueError) as error:
         raise EngineError(
             f"Slurm started no worker: {in_one_line(error)}",
@@ -127,8 +126,8 @@ def _where_to_listen() -> dict[str, str]:
     if _configured("interface"):
         return {}
     queue = _configured("queue")
-    nodes = slurm_node_addresses([f"--partition={queue}"] if queue else [])
-    host = address_towards(nodes)
+    nodes = reach.slurm_node_addresses([f"--partition={queue}"] if queue else [])
+    host = reach.address_towards(nodes)
     if not host:
         raise EngineError(
             "no address of this host by which Slurm's nodes can reach it",
