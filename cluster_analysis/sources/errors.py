@@ -47,6 +47,8 @@ LeftOutReason = Literal[
     "shared_name",
     "of_no_operator",
     "nothing_carried",
+    "no_transport",
+    "size_or_time_alone",
     "no_rank",
     "no_such_rank",
 ]

@@ -78,8 +78,8 @@ def checked(table: pa.Table, rows: Literal["operators", "links"], remark: Remark
     if any(table[name].null_count for name in needed):
         missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed))
         remark(fact("rows_lack", n_lacking=pc.sum(missing).as_py(), n_rows=table.num_rows, rows=rows))
-    table = without_impossible(table, measured, remark)
-    return without_contradicting_times(table, remark) if rows == "operators" else table
+    contradicting = without_contradicting_times if rows == "operators" else without_contradicting_links
+    return contradicting(without_impossible(table, measured, remark), remark)
 
 
 def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:
@@ -107,6 +107,17 @@ def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_odd)) if is_odd.any() else table
 
 
+def without_contradicting_links(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return LINKS, null for a size without a time, and a time without a size; transports may lack a name."""
+    n_nameless = sum(not name for name in table["transport"].to_pylist())
+    tell_left_out(remark, n_nameless, "link", "no_transport")
+    has_size, has_time = (table[name].to_numpy() > 0.0 for name in MEASURED_LINKS)
+    is_known = pc.and_(*(table[name].is_valid() for name in MEASURED_LINKS)).to_numpy()
+    is_odd = (has_size != has_time) & is_known
+    tell_left_out(remark, int(is_odd.sum()), "link", "size_or_time_alone")
+    return _without(table, is_odd, MEASURED_LINKS)
+
+
 def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
     """Return COLLECTIVES, null for the times of operators that do not last as long as their parts together.
 
@@ -120,7 +131,13 @@ def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
     _, rank_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
     is_odd &= (np.bincount(rank_of, is_odd) <= np.bincount(rank_of) / 2)[rank_of]
     tell_left_out(remark, int(is_odd.sum()), "duration", "not_sum_of_parts")
-    return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in times})
+    return _without(table, is_odd, times)
+
+
+def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.Table:
+    if not is_odd.any():
+        return table
+    return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in columns})
 
 
 def _is_other_than(table: pa.Table, whole: str, *parts: str) -> BoolArray:

@@ -79,7 +79,8 @@ def _table(
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }
     table = links_table(described, is_p2p(texts["type"]), columns)
-    return measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
+    table = measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
+    return measured.without_contradicting_links(table, remark)
 
 
 def _keys(op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray) -> tuple[IntArray, list[str]]:

@@ -92,6 +92,31 @@ def test_preparing_that_is_a_point_in_time_is_no_time(tmp_path: Path, preparing:
     assert tables.steps["preparing_us"].to_pylist() == [None]
 
 
+@pytest.mark.parametrize(
+    ("text", "sql", "told"),
+    [
+        (('"Transit Time(ms)": 2.125', '"Transit Time(ms)": 0'), "transit_time = 0", "a size and no time"),
+        (
+            ('"Transit Size(MB)": 37.781504', '"Transit Size(MB)": 0'),
+            "transit_size = 0",
+            "a size and no time",
+        ),
+        (('"Transport Type": "HCCS"', '"Transport Type": ""'), "transport_type = ''", "without a transport"),
+    ],
+)
+def test_a_link_with_a_size_alone_or_a_time_alone_or_without_a_transport_is_told(
+    tmp_path: Path, text: tuple[str, str], sql: str, told: str
+) -> None:
+    capture = write_capture(tmp_path / "text", 0)
+    path = capture / OUTPUT / "communication_matrix.json"
+    path.write_text(path.read_text().replace(*text, 1))
+    database = tables_of_damaged_database(tmp_path, f"CommAnalyzerMatrix SET {sql} WHERE rowid = 1")
+    for tables in (read_rank(source_of(capture)), database):
+        assert [told in reason(one) for one in tables.problems] == [True]
+        n_null = 0 if "transport" in told else 1
+        assert tables.links["size_bytes"].null_count == tables.links["time_us"].null_count == n_null
+
+
 @pytest.mark.parametrize("form", ["compiled", "Python", "database"])
 def test_an_operator_that_lasts_longer_than_its_parts_together_has_a_damaged_time_and_that_is_told(
     tmp_path: Path, form: str
