@@ -97,12 +97,25 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_empty))
 
 
+def measured_of_r1(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return the rows of STEPS of r1.x that were measured, null for what cannot be.
+
+    Its writer takes exposed communication from the step for computing, and exposed receives for the stage.
+    """
+    table = without_empty_steps(without_impossible(table, MEASURED_STEPS, remark), remark)
+    computing, exposed = "computing_us", "communication_not_overlapped_us"
+    is_odd = _is_other_than(table, (computing, exposed), ("stage_us", "bubble_us"))
+    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
+
+
 def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
     """Return the rows of `table` (STEPS) whose communication is what computing covers and what it does not.
 
     All profilers take one from the other two, so one of the three cells is damaged, or of another column.
     """
-    is_odd = _is_other_than(table, "communication_us", "communication_not_overlapped_us", "overlapped_us")
+    parts = ("communication_not_overlapped_us", "overlapped_us")
+    is_odd = _is_other_than(table, ("communication_us",), parts)
     tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
     return table.filter(pa.array(~is_odd)) if is_odd.any() else table
 
@@ -125,7 +138,7 @@ def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
     contradict theirs, no number is damaged: whoever wrote the file means something else by the parts.
     """
     times = ("elapse_us", "transit_us", "wait_us", "idle_us")
-    is_odd = _is_other_than(table, *times)
+    is_odd = _is_other_than(table, times[:1], times[1:])
     if not is_odd.any():
         return table
     _, rank_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
@@ -140,12 +153,11 @@ def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.T
     return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in columns})
 
 
-def _is_other_than(table: pa.Table, whole: str, *parts: str) -> BoolArray:
-    """Return in which rows (N,) the parts are known and do not add up to the whole."""
-    known = table[whole].to_numpy()
-    total = sum(table[name].to_numpy() for name in parts)
-    is_other: BoolArray = np.abs(total - known) > np.maximum(_ROUNDED * np.abs(known), 1.0)
-    return is_other
+def _is_other_than(table: pa.Table, whole: Sequence[str], parts: Sequence[str]) -> BoolArray:
+    """Return in which rows (N,) two sums of columns differ; not where one is unknown."""
+    total, other = (sum(table[name].to_numpy() for name in names) for names in (whole, parts))
+    differ: BoolArray = np.abs(other - total) > np.maximum(_ROUNDED * np.abs(total), 1.0)
+    return differ
 
 
 def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.measured import measured_of_r1
 from cluster_analysis.sources.r1.cluster_analyse import (
     read_r1_cluster_analyse,
     steps_alone,
@@ -43,7 +45,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
     steps = reading.first(
         (
             "r1_cluster_analyse",
-            lambda path, remark: _analysed_steps(reading, iterations, read_r1_cluster_analyse(path, remark)),
+            lambda path, remark: _analysed_steps(reading, iterations, path, remark),
         )
     )
     if steps is None:
@@ -106,10 +108,13 @@ def _tables(reading: Reading) -> dict[str, pa.Table]:
     return {name: table for name, table in found.items() if table is not None}
 
 
-def _analysed_steps(reading: Reading, iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
-    if "r1_step_trace" not in reading.source.files:
-        return steps_alone(reading.source.rank, analysed)
-    return steps_of_iterations(iterations, analysed)
+def _analysed_steps(reading: Reading, iterations: pa.Table, path: Path, remark: Remark) -> pa.Table:
+    analysed = read_r1_cluster_analyse(path, remark)
+    is_alone = "r1_step_trace" not in reading.source.files
+    steps = (
+        steps_alone(reading.source.rank, analysed) if is_alone else steps_of_iterations(iterations, analysed)
+    )
+    return measured_of_r1(steps, remark)
 
 
 def _metadata(cluster_analyse: str) -> RankMetadata:

@@ -10,6 +10,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
+from cluster_analysis.tables.schema import rows_of
 from tests.analysis.one_rank import metadata_of, read_rank
 from tests.analysis.said import notes_of, reason, summary
 from tests.analysis.sources.builders import source_of
@@ -245,6 +246,25 @@ def test_idle_time_is_in_the_computing_of_the_cluster_analysis_so_free_is_zero_a
 def test_columns_of_the_cluster_analysis_count_by_position_because_names_vary(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1), r1_cluster_analyse="computation,communication\n13.5,6.5\n")
     assert tables.steps["communication_not_overlapped_us"].to_pylist() == [6_500.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("0,6.5,15,5,1.5", "left out: 1 row in which the device computed nothing"),
+        ("13.5,-6.5,15,5,1.5", "left out: 1 value below 0, or larger than any can be"),
+        ("13.5,9.5,15,5,1.5", "left out: 1 step whose parts do not add up"),
+    ],
+)
+def test_a_step_of_the_cluster_analysis_that_was_not_measured_is_told(
+    tmp_path: Path, row: str, told: str
+) -> None:
+    text = f"{ANALYSED}\n{row}\n14,6,16,4,2\n13.75,6.25,15.5,4.5,1.75\n"
+    tables = read(tmp_path, trace(STEP_1, STEP_2), r1_cluster_analyse=text)
+    assert [reason(problem) for problem in tables.problems] == [told]
+    known = ("step", "computing_us", "communication_not_overlapped_us")
+    assert (2, 14_000.0, 6_000.0) in rows_of(tables.steps, *known)
+    assert all(None in one for one in rows_of(tables.steps, *known) if one[0] == 1)
 
 
 def test_a_cluster_analysis_of_another_number_of_steps_is_left_out_and_told(tmp_path: Path) -> None:
