@@ -122,12 +122,13 @@ def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
 
 def without_contradicting_links(table: pa.Table, remark: Remark) -> pa.Table:
     """Return LINKS, null for a size without a time, and a time without a size; transports may lack a name."""
-    n_nameless = sum(not name for name in table["transport"].to_pylist())
-    tell_left_out(remark, n_nameless, "link", "no_transport")
     has_size, has_time = (table[name].to_numpy() > 0.0 for name in MEASURED_LINKS)
     is_known = pc.and_(*(table[name].is_valid() for name in MEASURED_LINKS)).to_numpy()
     is_odd = (has_size != has_time) & is_known
     tell_left_out(remark, int(is_odd.sum()), "link", "size_or_time_alone")
+    transports = pc.fill_null(pc.cast(table["transport"], pa.string()), "")
+    is_nameless = pc.equal(transports, "").to_numpy() & is_known & ~is_odd
+    tell_left_out(remark, int(is_nameless.sum()), "link", "no_transport")
     return _without(table, is_odd, MEASURED_LINKS)
 
 

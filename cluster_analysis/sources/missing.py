@@ -23,14 +23,16 @@ _COMMUNICATION = ("communication", *_DATABASES)
 _MATRICES = ("matrix", "analysis_db", "communication_db")
 #: A step, and a group with operators or links in it; "" where none is named.
 Place = tuple[int | None, str]
+#: Whether something was carried there.
+Places = Mapping[Place, bool]
 
 
 def tell_what_is_missing(
     reading: Reading,
     metadata: RankMetadata,
     steps: Sequence[tuple[int | None, float | None]] | None,
-    operators: Set[Place] | None,
-    links: Set[Place] | None,
+    operators: Places | None,
+    links: Places | None,
 ) -> None:
     """Add a problem for each thing that is missing in the wanted steps, and that no other problem explains.
 
@@ -55,7 +57,9 @@ def tell_what_is_missing(
     wanted = reading.steps
     if wanted is not None:
         steps = steps and [one for one in steps if one[0] in wanted]
-        operators, links = (one and {at for at in one if at[0] in wanted} for one in (operators, links))
+        operators, links = (
+            one and {at: moved for at, moved in one.items() if at[0] in wanted} for one in (operators, links)
+        )
     if steps is not None and operators is not None:
         _tell_silent_steps(reading, reported, steps, {step for step, _ in operators})
     file = next((basename(files[role]) for role in _MATRICES if role in files), "")
@@ -90,16 +94,15 @@ def _tell_missing_files(
         reading.problem(fact("no_communication_data", files=tuple(missing)), file, advice)
 
 
-def _tell_links_apart(reading: Reading, file: str, operators: Set[Place], links: Set[Place]) -> None:
-    """Tell of groups with operators and no link in a step, and the other way round.
+def _tell_links_apart(reading: Reading, file: str, operators: Places, links: Places) -> None:
+    """Tell of groups that carried something in a step and have no link, and of links without operators.
 
     On all real captures there are both. A name that is spoiled in one table costs the links of its group.
     """
     steps = {step for step, _ in operators}  # others are silent
-    of_these = {at for at in links if at[0] in steps}
     kinds: tuple[tuple[ReasonKind, Set[Place], Set[Place]], ...] = (
-        ("no_link_in_it", operators, of_these),
-        ("no_operator_of_links", of_these, operators),
+        ("no_link_in_it", {at for at, moved in operators.items() if moved}, links.keys()),
+        ("no_operator_of_links", {at for at in links if at[0] in steps}, operators.keys()),
     )
     why = [
         fact(kind, n_lacking=n, n_groups=len(all_of_them))

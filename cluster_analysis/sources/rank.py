@@ -31,7 +31,7 @@ from cluster_analysis.sources.errors import (
 )
 from cluster_analysis.sources.iterations.rank import read_iteration_export
 from cluster_analysis.sources.measured import without_steps_at_odds
-from cluster_analysis.sources.missing import Place, tell_what_is_missing
+from cluster_analysis.sources.missing import Place, Places, tell_what_is_missing
 from cluster_analysis.sources.names import is_group
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
@@ -57,7 +57,7 @@ from cluster_analysis.sources.text.timeline_json import (
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
-from cluster_analysis.tables.schema import one_behind_the_other, rows_of
+from cluster_analysis.tables.schema import TRANSPORT_BYTES, one_behind_the_other, rows_of
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId
 
@@ -164,8 +164,8 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
         readings,
         metadata,
         _by_rank(steps, readings, _step_times),
-        _by_rank(collectives, readings, _places_in),
-        _by_rank(links, readings, _places_in),
+        _by_rank(collectives, readings, lambda one: _places_in(one, (*TRANSPORT_BYTES, "payload_bytes"))),
+        _by_rank(links, readings, lambda one: _places_in(one, ("size_bytes",))),
         strict=True,
     )
     for reading, own, own_steps, own_operators, own_links in of_ranks:
@@ -293,13 +293,17 @@ def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]
     return found
 
 
-def _places_in(table: pa.Table) -> Mapping[int, set[Place]]:
-    """Return the steps and groups for which a table has rows, by rank."""
-    found: dict[int, set[Place]] = defaultdict(set)
-    places = table.group_by(["rank", "step", "group"], use_threads=False).aggregate([])
-    for rank, step, group in rows_of(places, "rank", "step", "group"):
+def _places_in(table: pa.Table, sizes: Sequence[str]) -> Mapping[int, Places]:
+    """Return the steps and groups for which a table has rows, and whether they carried something, by rank."""
+    found: dict[int, dict[Place, bool]] = defaultdict(dict)
+    rows = table.select(["rank", "step", "group", *sizes]).group_by(
+        ["rank", "step", "group"], use_threads=False
+    )
+    names = ("rank", "step", "group", *(f"{name}_max" for name in sizes))
+    for rank, step, group, *largest in rows_of(rows.aggregate([(name, "max") for name in sizes]), *names):
         is_named = is_group(group or "") and not group.startswith(OWN_GROUP_PREFIX)
-        found[rank].add((step, group if is_named else ""))
+        place = (step, group if is_named else "")
+        found[rank][place] = found[rank].get(place, False) or any(largest)
     return found
 
 

@@ -157,6 +157,13 @@ def test_links_of_other_steps_than_the_operators_are_told(tmp_path: Path) -> Non
     assert (problem.kind, problem.file) == ("no_link_in_it", "communication_matrix.json")
 
 
+def test_a_group_that_carried_nothing_needs_no_link(tmp_path: Path) -> None:
+    """As of operators that only wait, or whose tasks are not recorded."""
+    silent = Op("hcom_allReduce__612_0_1@5862276093215481612", transit=0.0, packets={})
+    capture = write_capture(tmp_path, 0, ops={"step50": (*OPS, silent)}, links={"step50": LINKS})
+    assert read_rank(source_of(capture)).problems == ()
+
+
 @pytest.mark.parametrize("row", [ZEROS, (0, *STEP_ROW[1:])])
 def test_a_step_in_which_a_device_computed_nothing_was_not_measured_and_is_told(
     tmp_path: Path, row: tuple[float, ...]
@@ -305,7 +312,10 @@ def test_a_matrix_without_links_is_told_where_the_rank_communicated(tmp_path: Pa
     capture = write_capture(tmp_path, 0)
     (capture / OUTPUT / "communication_matrix.json").write_text("{}")
     assert reasons(read_rank(source_of(capture))) == [
-        ("communication_matrix.json", "it holds no link of 1 of 1 group with operators, each step counted")
+        (
+            "communication_matrix.json",
+            "it holds no link of 1 of 1 group that carried something, each step counted",
+        )
     ]
 
 
