@@ -98,6 +98,7 @@ FindingFact = Literal[
     "cost_not_replayable",
     "cost_not_explained",
     "cost_at_least",
+    "late_even_so",
     "hidden",
     "could_be_covered",
     FleetFact,

@@ -62,7 +62,7 @@ REGISTRIES = {
         _takes("case", "found"),
     ),
     "rules of the gates": (
-        "cluster_analysis/judge/gates.py", "cluster_analysis/judge/gates.py", 12, _takes("one", "context"),
+        "cluster_analysis/judge/gates.py", "cluster_analysis/judge/gates.py", 13, _takes("one", "context"),
     ),
     "reports in files": ("cluster_analysis/outputs/registry.py", "cluster_analysis", 5, _reports("Reported")),
     "reports on stdout": (

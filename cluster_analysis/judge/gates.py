@@ -162,6 +162,27 @@ def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingD
     return replace(one, low_us=min(known), high_us=max(known))
 
 
+def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
+    """A device weighs its lead over the latest unsuspected rank, unless something else explains that.
+
+    Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
+    it is worth a look whatever the replay says: waiting that is copied replays exactly.
+    """
+    suspect, limits = one.suspect, context.limits
+    lasts = suspect.pattern in ("persistent", "intermittent")
+    if one.cost_us is None or suspect.cause != "compute" or not lasts or not suspect.evidence:
+        return one
+    alike = len(set(context.view.role.tolist())) < 2
+    least = limits.natural_effect if alike else limits.single_step_device_effect
+    is_host = alike and suspect.record.subject == "host"
+    late = (one.saving.bound_us or 0.0) if is_host or suspect.evidence[0].beyond_share >= least else 0.0
+    if late < max(TWICE * (one.weight_us or 0.0), limits.sure_cost_share * context.step_us):
+        return one
+    said = (*one.facts, fact("late_even_so", cost_us=late))
+    least = max(one.weight_us or 0.0, limits.sure_cost_share * context.step_us)  # worth a look, and no more
+    return replace(one, weight_us=least, high_us=max(one.high_us or 0.0, late), facts=said)
+
+
 def is_no_loss_if_it_only_covers_communication(one: FindingDraft, context: Context) -> FindingDraft:
     """Covering communication would save time, but is no repair: the saving is reported, and is no cost."""
     if one.suspect.record.is_repairable or one.cost_us is None:
@@ -282,6 +303,7 @@ RULES: Sequence[Rule] = (
     weighs_what_its_steps_show,
     weighs_what_others_hide,
     lies_between_alone_and_last,
+    weighs_its_lead,
     is_no_loss_if_it_only_covers_communication,
     is_as_severe_as_costly,
     is_information_by_itself,

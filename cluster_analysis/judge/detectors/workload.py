@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_peers
-from cluster_analysis.judge.measures.stage_calls import left_of_transfers
+from cluster_analysis.judge.measures.stage_calls import left_of_transfers, more_calls
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -84,10 +84,13 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     most, least, spread = float(typical[high]), float(typical[low]), float(sigma(by_rank[slowest]))
     if most / mean - 1.0 < limits.stage_effect:
         return
-    # If a stage is one host, kernels tell which is slow. If it is the host, all calls of kernels take
-    # longer, also the shortest, and the stage itself is as the others.
+    # If a stage is one host, kernels or calls tell which is slow. If it is the host, all calls of kernels
+    # take longer, also the shortest, and the stage itself is as the others; more calls are more work.
     half = HALFWAY * np.log(most / mean)
-    is_slow = kernels is None or median(kernels.at_equal_calls()[slowest]) >= half
+    if kernels is None:
+        is_slow = np.log(more_calls(view, stages)[high]) < half
+    else:
+        is_slow = median(kernels.at_equal_calls()[slowest]) >= half
     is_host = (
         len({*view.host[slowest].tolist()}) == 1
         and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()

@@ -232,6 +232,29 @@ def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure
 
 
+@pytest.mark.parametrize(
+    ("slower", "n_stages", "is_alarm"), [(1.12, 1, True), (1.03, 1, False), (1.12, 2, False), (1.25, 2, True)]
+)
+def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excuses_its_lead(
+    slower: float, n_stages: int, *, is_alarm: bool
+) -> None:
+    where = replace(ONE_HOST, stages={rank: int(rank) % n_stages for rank in ONE_HOST.ranks})
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= slower
+    suspect, context = suspected(computing, where)
+    finding = finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context)
+    assert finding.severity == ("warning" if is_alarm else "info")
+    assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
+
+
+def test_a_device_that_is_slow_now_and_then_is_judged_by_its_lead_where_a_replay_shows_no_cost() -> None:
+    computing = peers_agree(16, 8)
+    computing[SLOW, [1, 4, 6]] *= 1.3
+    suspect, context = suspected(computing)
+    assert suspect.pattern == "intermittent"
+    assert finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context).is_alarm
+
+
 @pytest.mark.parametrize(("cost_share", "is_alarm"), [(0.008, False), (0.012, True)])
 def test_a_single_slow_step_of_a_device_is_an_alarm_once_it_costs_a_hundredth(
     cost_share: float, *, is_alarm: bool
