@@ -49,6 +49,8 @@ _COMPUTES = f"""end = time.monotonic() + {1.3 * HANGS_S}
             sum(range(2_000_000))
             time.sleep(0.5)"""
 _STANDS_STILL = "time.sleep(1000)"
+#: What is run stands behind all options.
+LAST = "for last; do :; done\n"
 
 
 @pytest.fixture
@@ -201,7 +203,7 @@ def test_a_reader_that_computes_for_long_is_not_taken_for_one_that_hangs(
     started: Callable[..., OneHost],
 ) -> None:
     busy = _FIRST_WORKER.replace("{does}", _COMPUTES)
-    host = started(f"exec PYTHON -I -S -B -c '{busy}' \"$5\"", BEHIND_THE_SHELL)
+    host = started(LAST + f"exec PYTHON -E -s -S -B -c '{busy}' \"$last\"", BEHIND_THE_SHELL)
     watch = Watch()
     is_all_there(host, host.collect(HANGS, watch))
     assert watch.retries == []
@@ -211,7 +213,7 @@ def test_a_file_whose_reader_hangs_comes_as_it_is_and_the_others_that_came_stay(
     started: Callable[..., OneHost],
 ) -> None:
     stuck = _FIRST_WORKER.replace("{does}", _STANDS_STILL)
-    host = started(f"exec PYTHON -I -S -B -c '{stuck}' \"$5\"", BEHIND_THE_SHELL)
+    host = started(LAST + f"exec PYTHON -E -s -S -B -c '{stuck}' \"$last\"", BEHIND_THE_SHELL)
     watch = Watch()
     outcome = host.collect(HANGS, watch)
     assert (outcome.state, outcome.raw_because) == ("complete", watch.retries[-1])
