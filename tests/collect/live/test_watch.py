@@ -126,20 +126,19 @@ def test_where_parsing_fails_the_capture_counts_and_stays_and_that_of_other_host
 
 
 def failing_hosts(tmp_path: Path) -> Hosts:
-    """Return one host on which no job runs."""
-    (tmp_path / "nothing").mkdir(exist_ok=True)
+    """Return one host that nobody answers for, whatever else runs on this machine."""
     spec = HostSpec(
         host=HostId("1"),
         server_id=ServerId("node0"),
-        address="localhost",
+        address="127.0.0.1",
+        port=1,
         profiler_root=str(tmp_path / "nothing"),
-        local=str(tmp_path / "nothing"),
     )
     return Hosts([spec], CollectOptions(min_free_bytes=0))
 
 
 def failed_rounds(tmp_path: Path, n_rounds: int = 1, keep: int = 3) -> list[str]:
-    """Watch a host without a job, and return what was said."""
+    """Watch a host that nobody answers for, and return what was said."""
     said: list[str] = []
     live = replace(LIVE, every_s=0.0, keep=keep)
     watch(failing_hosts(tmp_path), live, tmp_path / "watch", Silent(), said.append, n_rounds)
