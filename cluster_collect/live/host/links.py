@@ -39,16 +39,20 @@ def talk(
 
 
 def _connected(port: int, longest_s: float) -> socket.socket:
-    try:
-        return socket.create_connection(("127.0.0.1", port), longest_s)
-    except OSError:
-        # The daemon listens on IPv6, and not every host maps one to the other.
-        return socket.create_connection(("::1", port), longest_s)
+    errors = []
+    for address in ("127.0.0.1", "::1"):  # msMonitor's daemon listens on IPv6, which not every host maps
+        try:
+            return socket.create_connection((address, port), longest_s)
+        except OSError as error:
+            errors.append(error)
+    errors[0].filename = f"port {port}"
+    raise errors[0]
 
 
 def post(port: int, path: str, longest_s: float) -> dict[str, Any]:
     """POST nothing to a server of this host; return its status and the begin of what it says."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=longest_s)
+    connection.sock = _connected(port, longest_s)
     try:
         connection.request("POST", path, body=b"", headers={"Content-Length": "0"})
         response = connection.getresponse()

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_collect.live.host import captures, processes, settings
+from cluster_collect.live.host.__main__ import Agent
 from cluster_collect.live.host.profiler_logs import Logs
 from cluster_collect.live.ways.msmonitor import text_of
 from cluster_collect.live.ways.protocol import Request
@@ -89,6 +91,15 @@ def test_a_lock_is_held_against_others_and_shared_by_hosts_of_one_capture(tmp_pa
     one.unlock()
     assert other.lock(str(tmp_path), "lock", "capture-2", "host-2") == "ours"
     other.unlock()
+
+
+@pytest.mark.parametrize("asked", [{"do": "talk", "link": 1}, {"do": "post", "path": "/", "longest_s": 5.0}])
+def test_a_port_on_which_nobody_answers_is_named(asked: dict[str, object]) -> None:
+    with socket.socket() as bound:  # and does not listen
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        told = Agent().answer({**asked, "port": port})
+    assert told == {"error": f"port {port}: Connection refused"}
 
 
 def test_only_what_we_made_is_removed(tmp_path: Path) -> None:
