@@ -28,7 +28,7 @@ TIMES = {
     "idle": ("Idle Time(ms)", "Idel Time(ms)"),
 }
 #: A time, and its parts: profilers take the idle one from the others.
-PARTS = ("elapse", "transit", "wait", "idle")
+_PARTS = ("elapse", "transit", "wait", "idle")
 #: Value of an unknown start.
 NO_START = -1
 _START, _SIZE, _TIME, _PACKETS = (
@@ -262,7 +262,7 @@ class _Rows:
         if is_for_sending:
             if any(time is not None and time < 0 for name in SUMMED for time in self._times[name]):
                 raise UnfitError("times below 0")
-            if any(map(_is_other_than_its_parts, *(self._times[name] for name in PARTS))):
+            if any(map(_is_other_than_its_parts, *(self._times[name] for name in _PARTS))):
                 raise UnfitError("times that are not their parts together")
             steps = self._steps()
             for name in SUMMED:

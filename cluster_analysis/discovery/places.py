@@ -8,7 +8,7 @@ to us. A rank without a host is a gap; a rank with a wrong one has the wrong mac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from cluster_analysis.discovery.found import Found, public_text
 from cluster_run import layout
 from cluster_run.errors import InputError
-from cluster_run.facts import fact
+from cluster_run.facts import ReasonKind, fact
 from cluster_run.host_names import HostNames
 from cluster_run.ids import MAX_RANKS, DeviceId, HostId, Rank, ServerId
 from cluster_run.layout import RANK_TABLE_NAME
@@ -234,12 +234,13 @@ def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
     if all(one.host is None for one in captures.values()):
         listed = {place.rank for place in places.table.all_places} if places.table else captures.keys()
-        for kind, strangers in (
-            ("ranks_not_in_table", captures.keys() - listed),
-            ("hosts_not_in_table", _moved(of_rank, captures)),
-        ):
-            if strangers:
-                why = fact(kind, ranks=tuple(sorted(strangers)))  # type: ignore[arg-type]
+        contradictions: Mapping[ReasonKind, Set[Rank]] = {
+            "ranks_not_in_table": captures.keys() - listed,
+            "hosts_not_in_table": _moved(of_rank, captures),
+        }
+        for kind, ranks in contradictions.items():
+            if ranks:
+                why = fact(kind, ranks=tuple(sorted(ranks)))
                 return Hosts({}, {}, {}, (Problem(why, file=RANK_TABLE_NAME),), is_placed=False)
         if not of_rank:
             return Hosts({}, {}, places.devices, is_placed=False)

@@ -103,10 +103,8 @@ def measured_of_r1(table: pa.Table, remark: Remark) -> pa.Table:
     Its writer takes exposed communication from the step for computing, and exposed receives for the stage.
     """
     table = without_empty_steps(without_impossible(table, MEASURED_STEPS, remark), remark)
-    computing, exposed = "computing_us", "communication_not_overlapped_us"
-    is_odd = _is_other_than(table, (computing, exposed), ("stage_us", "bubble_us"))
-    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
-    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
+    whole = ("computing_us", "communication_not_overlapped_us")
+    return _steps_that_add_up(table, whole, ("stage_us", "bubble_us"), remark)
 
 
 def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
@@ -115,9 +113,7 @@ def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
     All profilers take one from the other two, so one of the three cells is damaged, or of another column.
     """
     parts = ("communication_not_overlapped_us", "overlapped_us")
-    is_odd = _is_other_than(table, ("communication_us",), parts)
-    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
-    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
+    return _steps_that_add_up(table, ("communication_us",), parts, remark)
 
 
 def without_contradicting_links(table: pa.Table, remark: Remark) -> pa.Table:
@@ -146,6 +142,14 @@ def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
     is_odd &= (np.bincount(rank_of, is_odd) <= np.bincount(rank_of) / 2)[rank_of]
     tell_left_out(remark, int(is_odd.sum()), "duration", "not_sum_of_parts")
     return _without(table, is_odd, times)
+
+
+def _steps_that_add_up(
+    table: pa.Table, whole: Sequence[str], parts: Sequence[str], remark: Remark
+) -> pa.Table:
+    is_odd = _is_other_than(table, whole, parts)
+    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
 
 
 def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.Table:
