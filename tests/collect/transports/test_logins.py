@@ -259,7 +259,8 @@ def test_a_server_of_old_algorithms_is_told_with_what_it_offers_and_reached_once
         host.collect_all()
 
 
-def test_a_server_that_hangs_up_at_once_is_told_by_what_it_offered(host: OneHost) -> None:
+@pytest.mark.parametrize("ends", ["closes", "resets"])
+def test_a_server_that_hangs_up_at_once_is_told_by_what_it_offered(host: OneHost, ends: str) -> None:
     lists = b"".join(struct.pack(">I", len(name)) + name for name in [b"old-one"] + [b"none"] * 7 + [b""] * 2)
     offer = b"\x14" + bytes(16) + lists + bytes(5)
     n_padding = 16 - (len(offer) + 5) % 8
@@ -267,7 +268,14 @@ def test_a_server_that_hangs_up_at_once_is_told_by_what_it_offered(host: OneHost
 
     def serve() -> None:
         with listener.accept()[0] as client:
-            client.sendall(b"SSH-2.0-old\r\n" + packet)
+            client.sendall(b"SSH-2.0-old\r\n")
+            n_unread = 200  # more than the client's version: it has said all that it says unasked
+            while n_unread > 0:
+                n_unread -= len(client.recv(1 << 16)) or n_unread
+            client.sendall(packet)
+            if ends == "resets":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
             client.shutdown(socket.SHUT_WR)
             while client.recv(1 << 16):
                 pass

@@ -199,8 +199,11 @@ class _InOrder(asyncio.Protocol):
         self._protocol.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on: here nothing more can come."""
-        self._protocol.connection_lost(exc)
+        """Pass it on; one that was cut off is told once what came before is understood."""
+        if exc is None:
+            self._protocol.connection_lost(None)
+        else:
+            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._protocol.connection_lost, exc)
 
     def eof_received(self) -> bool:
         """Keep the connection open until its end is told."""
@@ -229,7 +232,8 @@ class _Client(asyncssh.SSHClient):
         # It has no public way to what the server offers: where its names change, the error stays as it is.
         kexinit = getattr(self._connection, "_server_kexinit", b"")
         asked = getattr(self._connection, "_server_host_key_algs", None) or ()
-        if not isinstance(error, asyncssh.ConnectionLost) or not (kexinit and asked):
+        # A server that hangs up before it read all that we sent resets the connection.
+        if not isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) or not (kexinit and asked):
             return error
         offer = SSHPacket(kexinit[_BEFORE_NAMES_BYTES:])
         _ways, offered = offer.get_namelist(), offer.get_namelist()
