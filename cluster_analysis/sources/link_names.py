@@ -8,8 +8,8 @@ under `reduce`; the operator's own name, where there is one, says what it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,6 @@ from cluster_analysis.tables import schema
 OPERATOR_VARIANT = "op"
 _SAMPLE = re.compile(r"(.+)-(top\d+|middle|bottom\d+|total)\Z")
 _T = TypeVar("_T", bound=Hashable)
-#: Group, operation, variant and operator name of each entry.
-Described = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
 
 
 class LinkNames(Struct, frozen=True):
@@ -47,8 +45,16 @@ class LinkNames(Struct, frozen=True):
     operators: IntArray
     known_operators: pa.Array
 
-    def described(self) -> Described:
-        """Return group, operation, variant and operator name of each entry.
+    @classmethod
+    def of_one_file(cls, keys: pa.DictionaryArray, operators: pa.DictionaryArray) -> LinkNames:
+        """Return the names of one file's entries; an operator without letters is none."""
+        places, known = operators.indices.to_numpy(), operators.dictionary
+        is_none = pc.equal(known, "").to_numpy(zero_copy_only=False)
+        named = np.where(is_none[places], -1, places)
+        return cls(keys.indices.to_numpy(), keys.dictionary.to_pylist(), np.zeros_like(places), named, known)
+
+    def columns(self) -> dict[str, pa.Array]:
+        """Return the columns of LINKS that the names give.
 
         A `total` names no operator: its operation is the one that all other entries of its key agree on.
         """
@@ -64,12 +70,12 @@ class LinkNames(Struct, frozen=True):
         own = operations.indices.to_numpy()[place]
         resolved = np.where(is_named[place], own, self._agreed(keys, own, is_named[place]))
         variants, distinct = _coded([variant for _, variant in keys.samples])
-        return (
-            _taken(keys.group_codes[self.keys], keys.groups),
-            coded_rows((resolved, operations.dictionary.to_pylist())),
-            _taken(variants[base_of], distinct),
-            op_names.take(pa.array(place)),
-        )
+        return {
+            "group": _taken(keys.group_codes[self.keys], keys.groups),
+            "op_type": coded_rows((resolved, operations.dictionary.to_pylist())),
+            "variant": _taken(variants[base_of], distinct),
+            "op_name": op_names.take(pa.array(place)),
+        }
 
     def _agreed(
         self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: BoolArray
@@ -84,26 +90,23 @@ class LinkNames(Struct, frozen=True):
         return np.where((least == most)[place], least[place], operations)
 
 
-def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
+def links_table(
+    ranks: int | npt.NDArray[np.int32],
+    link_names: LinkNames,
+    filed_p2p: pa.Array,
+    **columns: pa.Array | npt.NDArray[Any],
+) -> pa.Table:
     """Return LINKS from the entries' names and the other columns; `src_rank` and `dst_rank` stay null.
 
     Args:
-        described: what `LinkNames` says of the entries.
+        ranks: the rank of all entries, or of each.
+        link_names: the names of the entries.
         filed_p2p: whether each is filed under point to point.
         columns: all other columns.
     """
-    groups, op_types, variants, op_names = described
-    unknown = pa.nulls(len(op_names), pa.int32())
-    reported = {
-        "group": groups,
-        "is_p2p": pc.or_(filed_p2p, names.point_to_point(op_types)),
-        "op_type": op_types,
-        "variant": variants,
-        "op_name": op_names,
-        "src_rank": unknown,
-        "dst_rank": unknown,
-    }
-    return pa.table({**columns, **reported}, schema=schema.LINKS)
+    named = link_names.columns()
+    is_p2p = pc.or_(filed_p2p, names.point_to_point(named["op_type"]))
+    return schema.rows(schema.LINKS, ranks, **named, is_p2p=is_p2p, **columns)
 
 
 def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:

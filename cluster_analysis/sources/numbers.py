@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -147,11 +146,6 @@ def local_rank(text: object) -> int | None:
     """Return a rank in its group; None for anything that no job has."""
     digits = str(text)
     return int(digits) if digits.isdecimal() and len(digits) < len(str(MAX_RANKS)) else None
-
-
-def ranks_of(rank: int, n_rows: int) -> npt.NDArray[np.int32]:
-    """Return the rank of each row of a file of one."""
-    return np.full(n_rows, rank, np.int32)
 
 
 def _numeric(text: pa.Array | pa.ChunkedArray, pattern: str) -> tuple[pa.Array, int]:

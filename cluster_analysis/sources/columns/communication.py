@@ -9,13 +9,12 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.link_names import Described, LinkNames, links_table
+from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.schema import TRANSPORTS
@@ -196,10 +195,9 @@ def links_of(file: Columns, rank: int) -> pa.Table:
     def scaled(name: str, factor: float) -> pa.Array:
         return pa.array(_scaled(levels.of_rows(file.floats(name)), factor), from_pandas=True)
 
-    keys, operators = (levels.of_rows(file.names(name)) for name in ("key", "op_name"))
+    keys, operators = (levels.of_rows(file.names(name)).dictionary_encode() for name in ("key", "op_name"))
     columns = {
-        "rank": pa.array(numbers.ranks_of(rank, levels.n_rows)),
-        "step": pa.array(levels.steps),
+        "step": levels.steps,
         "src_local": _local_ranks(levels.of_rows(file.ints("src_local"))),
         "dst_local": _local_ranks(levels.of_rows(file.ints("dst_local"))),
         "transport": levels.of_rows(file.texts("transport")),
@@ -208,16 +206,7 @@ def links_of(file: Columns, rank: int) -> pa.Table:
     }
     if not levels.n_rows:
         return schema.LINKS.empty_table()
-    return links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
-
-
-def _described(keys: pa.Array, operators: pa.Array) -> Described:
-    """Return what `LinkNames` makes of the entries' names; one without letters names no operator."""
-    keys, operators = keys.dictionary_encode(), operators.dictionary_encode()
-    places, texts = operators.indices.to_numpy(), operators.dictionary
-    is_none = pc.equal(texts, "").to_numpy(zero_copy_only=False)
-    given, owners = np.where(is_none[places], -1, places), np.zeros(len(keys), np.int64)
-    return LinkNames(keys.indices.to_numpy(), keys.dictionary.to_pylist(), owners, given, texts).described()
+    return links_table(rank, LinkNames.of_one_file(keys, operators), pa.array(levels.is_p2p), **columns)
 
 
 def _local_ranks(values: IntArray) -> pa.Array:

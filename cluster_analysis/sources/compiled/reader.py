@@ -166,16 +166,17 @@ def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> pa.Table | Non
         array(given["operators"], np.int32),
         texts(given["operator_names"]),
     )
-    columns = {
-        "rank": pa.array(rows.ranks),
-        "step": pa.array(rows.steps),
-        "src_local": pa.array(array(given["sources"], np.int32)),
-        "dst_local": pa.array(array(given["destinations"], np.int32)),
-        "transport": named(given["transports"], given["transport_names"]),
-        "size_bytes": pa.array(array(given["sizes_bytes"], np.float64), from_pandas=True),
-        "time_us": pa.array(array(given["times_us"], np.float64), from_pandas=True),
-    }
-    return links_table(link_names.described(), pa.array(rows.is_p2p), columns)
+    return links_table(
+        rows.ranks,
+        link_names,
+        pa.array(rows.is_p2p),
+        step=rows.steps,
+        src_local=array(given["sources"], np.int32),
+        dst_local=array(given["destinations"], np.int32),
+        transport=named(given["transports"], given["transport_names"]),
+        size_bytes=pa.array(array(given["sizes_bytes"], np.float64), from_pandas=True),
+        time_us=pa.array(array(given["times_us"], np.float64), from_pandas=True),
+    )
 
 
 def array(given: bytes, kind: type[np.generic]) -> npt.NDArray[Any]:

@@ -135,7 +135,7 @@ def read_packets(
     encoded = pa.array(sizes[is_kept]).dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
     entries = PacketEntries(
-        numbers.ranks_of(rank, len(encoded)),
+        np.full(len(encoded), rank, np.int32),
         np.asarray(steps.filter(pa.array(is_kept))),
         cells.filled(groups.filter(pa.array(is_kept))),
         places[is_kept],

@@ -59,38 +59,31 @@ def _table(
     if not n:
         return schema.LINKS.empty_table()
     texts = {**dict.fromkeys(_MORE, cells.nothing(n)), **texts}
-    distinct = cells.filled(texts["op_name"])
-    known_operators = distinct.dictionary.to_pylist()
-    # The last place is that of a link that names no operator.
-    codes = np.array([at if text else -1 for at, text in enumerate([*known_operators, None])], np.int32)
-    named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
-    keys, known_keys = _keys(texts["hccl_op_name"], texts["group_name"])
-    known = distinct.dictionary
-    owners = np.zeros(n, np.int64)
-    described = LinkNames(keys, known_keys, owners, named, known).described()
+    keys = _keys(texts["hccl_op_name"], texts["group_name"])
     sizes, link_times = (cells.floats(figures[name], remark, are_needed=True) for name in _FIGURES)
-    columns = {
-        "rank": pa.array(numbers.ranks_of(rank, n)),
-        "step": cells.steps(texts["step"], remark),
-        "src_local": cells.link_ends(texts["src_rank"], remark),
-        "dst_local": cells.link_ends(texts["dst_rank"], remark),
-        "transport": texts["transport_type"],
-        "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
-        "time_us": pc.multiply(link_times, numbers.US_PER_MS),
-    }
-    table = links_table(described, is_p2p(texts["type"]), columns)
+    table = links_table(
+        rank,
+        LinkNames.of_one_file(keys, cells.filled(texts["op_name"])),
+        is_p2p(texts["type"]),
+        step=cells.steps(texts["step"], remark),
+        src_local=cells.link_ends(texts["src_rank"], remark),
+        dst_local=cells.link_ends(texts["dst_rank"], remark),
+        transport=texts["transport_type"],
+        size_bytes=pc.multiply(sizes, numbers.BYTES_PER_MB),
+        time_us=pc.multiply(link_times, numbers.US_PER_MS),
+    )
     table = measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
     return measured.without_contradicting_links(table, remark)
 
 
-def _keys(op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray) -> tuple[IntArray, list[str]]:
-    """Return which of the few `name@group` each link has, and these."""
+def _keys(op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return the `name@group` of each link, of which there are few."""
     both = [cells.filled(one, "None") for one in (op_keys, group_keys)]
     operators, groups = (one.indices.to_numpy().astype(np.int64) for one in both)
     codes = operators * len(both[1].dictionary) + groups
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)
     pairs = zip(*(one.take(pa.array(first)).to_pylist() for one in both), strict=True)
-    return places, ["@".join(pair) for pair in pairs]
+    return pa.DictionaryArray.from_arrays(pa.array(places), ["@".join(pair) for pair in pairs])
 
 
 #: Rows that agree in these are one kind of operator on one link.
