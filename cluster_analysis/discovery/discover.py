@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.found import Found, Tree, public_name
@@ -23,12 +23,10 @@ from cluster_analysis.discovery.parts import (
 )
 from cluster_analysis.discovery.places import Places, hosts_of, read_places
 from cluster_analysis.discovery.prof import inspect_prof
-from cluster_analysis.discovery.ranks import with_ranks
+from cluster_analysis.discovery.ranks import metadata_of, with_ranks
 from cluster_analysis.discovery.runs import RunDirectory, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, may_hold_captures, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
-from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
 from cluster_run import layout
 from cluster_run.errors import InputError
@@ -59,8 +57,8 @@ def discover(path: Path, part: str | None = None) -> Capture:
     job = next(job for job in jobs if chosen in job.parts)
     notes: list[Fact] = []
     if len(jobs) > 1:
-        names = tuple(name_of(one.run, path) for one in jobs)
-        notes.append(fact("several_runs", runs=names, chosen=name_of(job.run, path)))
+        names = tuple(name_of(one, path) for one in jobs)
+        notes.append(fact("several_runs", runs=names, chosen=name_of(job, path)))
     return _capture(job, chosen, notes)
 
 
@@ -73,17 +71,7 @@ def part_names(path: Path) -> tuple[str, ...]:
     return tuple(part.name for job in _jobs(path) for part in shown(job.parts))
 
 
-class _Job(Struct, frozen=True):
-    """One run directory, and the parts that it holds."""
-
-    run: RunDirectory
-    parts: Sequence[Part]
-    problems: Sequence[Problem]
-    notes: Sequence[Fact]
-    is_part: bool
-
-
-def _jobs(path: Path) -> list[_Job]:
+def _jobs(path: Path) -> list[RunDirectory]:
     """Return what lies below `path` by run, each part with a name of its own."""
     if path.name == layout.PROFILER_OUTPUT_NAME:
         path = path.resolve().parent
@@ -104,7 +92,8 @@ def _jobs(path: Path) -> list[_Job]:
             above = name_of(run, path)
             parts = [structs.replace(one, name="/".join(filter(None, (above, one.name)))) for one in parts]
         problems = [*run.places.problems, *run.problems, *mixed]
-        jobs.append(_Job(run, parts, problems, (*run.notes, *notes), enclosing is not None))
+        known = structs.replace(run, parts=parts, problems=problems, notes=(*run.notes, *notes))
+        jobs.append(structs.replace(known, is_whole=enclosing is None))
     return jobs
 
 
@@ -120,11 +109,12 @@ def _inspect(root: Path, tree: Tree) -> RunDirectory:
         )
         for one, why in tree.unreadable.items()
     ]
-    is_empty = not any((tree.ascend, tree.prof, tree.legacy))
     # Beside captures only archives that may hold one are reported.
-    problems += _foreign(root, tree, lambda name: is_empty or is_packed_capture(name))
-    for directory in tree.ascend:
-        host = _host_of(directory, root)
+    problems += _foreign(root, tree, lambda name: not tree.captures or is_packed_capture(name))
+    of_form: dict[str, dict[Path, HostId | None]] = defaultdict(dict)
+    for directory, form in tree.captures.items():
+        of_form[form][directory] = _host_of(directory, root)
+    for directory, host in of_form["ascend"].items():
         try:
             one, problem = inspect_capture(directory)
         except OSError as error:
@@ -134,8 +124,8 @@ def _inspect(root: Path, tree: Tree) -> RunDirectory:
             found.append(structs.replace(one, host=host, folder=_folder(directory, root)))
         if problem is not None:
             problems.append(replace(problem, host=host))
-    for directories, inspect in ((tree.prof, inspect_prof), (tree.legacy, inspect_legacy)):
-        more, why_not = inspect({one: _host_of(one, root) for one in directories}, places.ranks)
+    for form, inspect in (("prof", inspect_prof), ("legacy", inspect_legacy)):
+        more, why_not = inspect(of_form[form], places.ranks)
         found += more
         problems += why_not
     problems += _still_parsed(found)
@@ -148,7 +138,7 @@ def _foreign(root: Path, tree: Tree, is_told: Callable[[str], bool]) -> list[Pro
     return [
         Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
         for one, (what, advice) in sorted(tree.foreign.items())
-        if is_told(one.name) and one.parent not in tree.ascend
+        if is_told(one.name) and tree.captures.get(one.parent) != "ascend"
     ]
 
 
@@ -186,20 +176,20 @@ def _folder(directory: Path, root: Path) -> str:
     return "/".join(parts[2:] if parts[:1] == (layout.PROFILER_TREE_NAME,) else parts)
 
 
-def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
-    places = job.run.places
+def _capture(job: RunDirectory, part: Part, notes: Iterable[Fact]) -> Capture:
+    places = job.places
     captures, twice = each_rank_once(part)
     hosts = hosts_of(captures, places)
     problems = [*job.problems, *twice, *hosts.problems]
     devices = dict(hosts.devices)
     devices.update({rank: one.device for rank, one in captures.items() if one.device is not None})
     expected = _expected_ranks(captures, places)
-    missing = _missing(expected, captures, problems, job.is_part)
+    missing = _missing(expected, captures, problems, job.is_whole)
     if missing:
-        archives = _foreign(job.run.root, job.run.tree, may_hold_captures)
+        archives = _foreign(job.root, job.tree, may_hold_captures)
         problems += [*missing, *(one for one in archives if one not in problems)]
     read = [one for _, window in part.windows for some in window.captures.values() for one in some]
-    problems += changed_files(read or captures.values(), places, job.run.root)
+    problems += changed_files(read or captures.values(), places, job.root)
     return Capture(
         sources=tuple(
             _with_windows(_source(rank, one, hosts.of_rank, devices, part.name), part)
@@ -217,7 +207,7 @@ def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
 
 
 def _missing(
-    expected: tuple[Rank, ...], captures: Mapping[Rank, Found], problems: Iterable[Problem], is_part: bool
+    expected: tuple[Rank, ...], captures: Mapping[Rank, Found], problems: Iterable[Problem], is_whole: bool
 ) -> list[Problem]:
     """Return one problem for all ranks without data that no other problem names."""
     named = captures.keys() | {problem.rank for problem in problems}
@@ -228,7 +218,7 @@ def _missing(
     return [
         Problem(
             fact("missing_ranks", n_missing=len(missing), n_ranks=len(expected), ranks=tuple(missing)),
-            advice="give_whole_directory" if is_part or is_alone else "collect_hosts_again",
+            advice="collect_hosts_again" if is_whole and not is_alone else "give_whole_directory",
         )
     ]
 
@@ -241,12 +231,8 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
     expected = set(map(Rank, range(min(captures), max(captures) + 1)))
     if places.table:
         expected |= {place.rank for place in places.table.places}
-    declared: Counter[int] = Counter()
-    for one in (one for one in captures.values() if "metadata" in one.files):
-        with suppress(BadFileError):  # Reading that rank reports it.
-            declared[read_metadata(one.files["metadata"]).world_size] += 1
-        if declared.total() == _N_ASKED:
-            break
+    asked = filter(None, map(metadata_of, captures.values()))
+    declared = Counter(one.world_size for one in islice(asked, _N_ASKED))
     if declared:
         expected |= set(map(Rank, range(declared.most_common(1)[0][0])))
     return tuple(sorted(expected))
@@ -282,7 +268,7 @@ def _with_windows(source: RankSource, part: Part) -> RankSource:
     return structs.replace(source, windows=own, size_bytes=sum(one.size_bytes for _, one in own))
 
 
-def _reported(job: _Job, part: Part) -> list[Part]:
+def _reported(job: RunDirectory, part: Part) -> list[Part]:
     """Return the parts to choose from, `part` among them."""
     known = shown(job.parts)
     return known if part in known else [*known, part]
@@ -295,6 +281,6 @@ def _why_nothing(runs: Iterable[RunDirectory]) -> str:
         advised = advice(problems[0]).en
         where = f"{problems[0].file}: " if problems[0].file else ""
         return f"{where}{reason(problems[0]).en}{more}{f'; {advised}' if advised else ''}"
-    if not any((*run.tree.ascend, *run.tree.prof, *run.tree.legacy) for run in runs):
+    if not any(run.tree.captures for run in runs):
         return "looked for *_ascend_pt, *_ascend_ms, PROF_* and step_trace_raw_* below it"
     return "its captures hold no file that is read"

@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
@@ -99,12 +100,14 @@ class Found(Struct, frozen=True):
         return sum(map(_bytes_read, self.files.values()))
 
 
-class Tree(Struct, frozen=True):
-    """All directories of a tree that may hold captures, by their form, each in order of its path."""
+#: How a directory holds captures: that of a framework, of CANN itself, or files of r1.x.
+Form = Literal["ascend", "prof", "legacy"]
 
-    ascend: tuple[Path, ...] = ()
-    prof: tuple[Path, ...] = ()
-    legacy: tuple[Path, ...] = ()
-    unreadable: Mapping[Path, str] = field(default_factory=dict)
+
+class Tree(Struct, frozen=True):
+    """What a walk found: directories that may hold captures, with their form, in order of their paths."""
+
+    captures: Mapping[Path, Form]
+    unreadable: Mapping[Path, str]
     #: Files and folders that are no captures: their kind, and what to do.
-    foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]] = field(default_factory=dict)
+    foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]]

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from msgspec import Struct
-
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
 from cluster_analysis.sources.columns.place import on_disk, original_name
@@ -25,21 +23,13 @@ _CHUNK_BYTES = 1 << 20
 _N_THREADS = 4
 
 
-class _Stored(Struct, frozen=True):
-    """A file of a capture, and what the manifest says of it."""
-
-    path: Path
-    owner: Found
-    collected: CollectedFile
-
-
 def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list[Problem]:
     """Return a problem for every file that differs from what was collected, or is missing.
 
     A file that has its length and its time stamp still is taken for unchanged, as other tools do.
     """
     problems: list[Problem] = []
-    touched: list[_Stored] = []
+    touched: list[tuple[Path, Found, CollectedFile]] = []
     read: set[str] = set()
     owners: dict[str, dict[Path, Found]] = {}
     n_before = len(root.joinpath("_").as_posix()) - 1
@@ -51,18 +41,17 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
             collected = places.stored.get(name)
             if collected is None or status is None:
                 continue
-            stored = _Stored(path, one, collected)
             if status.st_size != collected.size_bytes:
                 why = fact("other_size", n_bytes=status.st_size, n_bytes_collected=collected.size_bytes)
-                problems.append(_problem(stored, why))
+                problems.append(_problem(path, one, why))
             elif status.st_mtime_ns != collected.mtime_ns and collected.sha256:
-                touched.append(stored)
-    hashes = _hashes([one.path for one in touched]) if touched else []
+                touched.append((path, one, collected))
+    hashes = _hashes([path for path, _, _ in touched]) if touched else []
     problems += _gone(places.stored.keys() - read, owners, root)
     return problems + [
-        _problem(one, fact("other_hash"))
-        for one, found in zip(touched, hashes, strict=True)
-        if found is not None and found != one.collected.sha256
+        _problem(path, owner, fact("other_hash"))
+        for (path, owner, collected), found in zip(touched, hashes, strict=True)
+        if found is not None and found != collected.sha256
     ]
 
 
@@ -95,9 +84,8 @@ def _gone(unread: Iterable[str], owners: Mapping[str, Mapping[Path, Found]], roo
             yield Problem(fact("gone_since"), file, rank, of[0].host, "collect_again")
 
 
-def _problem(stored: _Stored, why: Fact) -> Problem:
-    owner = stored.owner
-    return Problem(why, original_name(stored.path.name), owner.rank, owner.host, "collect_again")
+def _problem(path: Path, owner: Found, why: Fact) -> Problem:
+    return Problem(why, original_name(path.name), owner.rank, owner.host, "collect_again")
 
 
 def _hashes(paths: Sequence[Path]) -> list[str | None]:

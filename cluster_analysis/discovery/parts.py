@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import combinations
 from pathlib import Path
@@ -20,8 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cluster_analysis.discovery.found import Found, public_name
-from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.text.metadata_json import read_metadata
+from cluster_analysis.discovery.ranks import metadata_of
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, format_number_ranges
@@ -247,17 +245,9 @@ def _by_host(found: Sequence[Found]) -> _Labels:
 
 def _by_group(found: Sequence[Found]) -> _Labels:
     """Label captures by the communicator of their largest group, which no other job has."""
-    largest = []
-    for one in found:
-        groups = []
-        if "metadata" in one.files:
-            with suppress(BadFileError):  # reading that rank reports it
-                groups = [
-                    (len(group.global_ranks), group.group_id)
-                    for group in read_metadata(one.files["metadata"]).groups
-                ]
-        largest.append(max(groups, default=(0, ""))[1])
-    return _named_after_hosts(found, largest)
+    declared = (said.groups if (said := metadata_of(one)) else () for one in found)
+    sized = ([(len(group.global_ranks), group.group_id) for group in groups] for groups in declared)
+    return _named_after_hosts(found, [max(groups, default=(0, ""))[1] for groups in sized])
 
 
 def _named_after_hosts(found: Sequence[Found], keys: Sequence[str]) -> _Labels:

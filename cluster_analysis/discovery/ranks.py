@@ -12,6 +12,7 @@ from cluster_analysis.discovery.found import Found, as_rank
 from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
+from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
@@ -28,7 +29,8 @@ def with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found]
     ranks = [one.rank for one in found]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return found, []
-    said = _each_once(map(_rank_of_folder, found)) or _each_once(map(_rank_of_metadata, found))
+    declared = (own.own_rank if (own := metadata_of(one)) else None for one in found)
+    said = _each_once(map(_rank_of_folder, found)) or _each_once(declared)
     notes = []
     if not said and ranks == [None] and _n_ranks(found[0]) <= 1:
         said, notes = [Rank(0)], [fact("only_capture_is_rank_0")]
@@ -56,17 +58,17 @@ def _rank_of_folder(one: Found) -> Rank | None:
     return as_rank(named.group(1)) if named else None
 
 
-def _rank_of_metadata(one: Found) -> Rank | None:
-    with suppress(BadFileError):  # reading that rank reports it
-        return read_metadata(one.files["metadata"]).own_rank if "metadata" in one.files else None
+def metadata_of(found: Found) -> RankMetadata | None:
+    """Return what a capture's metadata says; None without, or where reading will report it as damaged."""
+    with suppress(BadFileError):
+        return read_metadata(found.files["metadata"]) if "metadata" in found.files else None
     return None
 
 
 def _n_ranks(found: Found) -> int:
     """Return the number of ranks of the job by a capture's own statement; 0 without one."""
+    if "metadata" in found.files:
+        return said.world_size if (said := metadata_of(found)) else 0
     with suppress(BadFileError):  # reading that rank reports it
-        if "metadata" in found.files:
-            return read_metadata(found.files["metadata"]).world_size
-        if "profiler_db" in found.files:
-            return read_n_mapped_ranks(found.files["profiler_db"])
+        return read_n_mapped_ranks(found.files["profiler_db"]) if "profiler_db" in found.files else 0
     return 0

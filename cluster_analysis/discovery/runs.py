@@ -9,14 +9,14 @@ form is taken. PyTorch and MindSpore are two jobs: that with more ranks is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, Tree
+from cluster_analysis.discovery.parts import Part
 from cluster_analysis.discovery.places import Places
 from cluster_run import layout
 from cluster_run.facts import Fact, fact
@@ -29,7 +29,10 @@ _FRAMEWORKS = ("ascend_pt", "ascend_ms")
 
 
 class RunDirectory(Struct, frozen=True):
-    """Findings of the walk in one run directory; `root` holds its rank table. A plain tree is one run."""
+    """Findings of the walk in one run directory; `root` holds its rank table. A plain tree is one run.
+
+    It is not whole where a directory inside of it was named. `parts` are known once all runs are.
+    """
 
     root: Path
     tree: Tree
@@ -37,6 +40,8 @@ class RunDirectory(Struct, frozen=True):
     found: Sequence[Found]
     problems: Sequence[Problem]
     notes: Sequence[Fact] = ()
+    parts: Sequence[Part] = ()
+    is_whole: bool = True
 
 
 def enclosing_run(path: Path) -> Path | None:
@@ -50,30 +55,20 @@ def enclosing_run(path: Path) -> Path | None:
 
 def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
     """Return what lies in each run directory below `path`; under `path` itself what lies in none."""
-    root_of = {one: _root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)}
-    roots = set(root_of.values()) or {path}
+    roots = {_root_of(one, path) for one in tree.captures} or {path}
 
-    def of(root: Path, directories: Iterable[Path]) -> tuple[Path, ...]:
-        return tuple(one for one in directories if root_of[one] == root)
+    def outside_others(root: Path, known: Mapping[Path, _T]) -> dict[Path, _T]:
+        """Problems of places outside of all runs concern them all."""
+        return {one: what for one, what in known.items() if _root_of(one, path) not in roots - {root}}
 
-    parts = {
-        root: Tree(of(root, tree.ascend), of(root, tree.prof), of(root, tree.legacy))
+    return {
+        root: Tree(
+            outside_others(root, tree.captures),
+            outside_others(root, tree.unreadable),
+            outside_others(root, tree.foreign),
+        )
         for root in sorted(roots)
     }
-    return {
-        root: replace(
-            part,
-            unreadable=_concerning(root, tree.unreadable, parts, path),
-            foreign=_concerning(root, tree.foreign, parts, path),
-        )
-        for root, part in parts.items()
-    }
-
-
-def _concerning(root: Path, known: Mapping[Path, _T], parts: Iterable[Path], path: Path) -> dict[Path, _T]:
-    """Return the problems of places in `root`, and of places outside of all runs, which concern them all."""
-    roots = set(parts)
-    return {one: what for one, what in known.items() if _root_of(one, path) not in roots - {root}}
 
 
 def _root_of(directory: Path, path: Path) -> Path:

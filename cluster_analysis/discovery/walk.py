@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from cluster_analysis.discovery.found import Tree, is_directory
+from cluster_analysis.discovery.found import Form, Tree, is_directory
 from cluster_analysis.discovery.legacy import names_rank
 from cluster_analysis.sources.columns.place import original_name
 from cluster_run import layout
@@ -49,9 +49,7 @@ LEADS_NOWHERE = "it is a link that leads nowhere"
 
 def walk(root: Path) -> Tree:
     """Return the directories below (and including) `root` that may hold captures."""
-    ascend: list[Path] = []
-    prof: list[Path] = []
-    legacy: list[Path] = []
+    captures: dict[Path, Form] = {}
     unreadable: dict[Path, str] = {}
     foreign: dict[Path, tuple[ReasonKind, AdviceKind]] = {}
     seen: set[tuple[int, int]] = set()
@@ -83,21 +81,21 @@ def walk(root: Path) -> Tree:
             if child.is_symlink() and _looks_like_capture(child.name) and not os.path.exists(child.path)
         )
         if _is_capture(directory, names):
-            ascend.append(directory)
+            captures[directory] = "ascend"
             # A capture among others that was put next to them, not into a directory of its own.
             inner = [name for name in folders if name.endswith(layout.CAPTURE_SUFFIXES)]
             pending += [(directory / name, depth + 1) for name in inner]
             continue
         if directory.name.startswith(layout.PROF_PREFIX):
-            prof.append(directory)
+            captures[directory] = "prof"
             continue
         if any(map(names_rank, names)):
-            legacy.append(directory)
+            captures[directory] = "legacy"
         if depth < MAX_DEPTH:
             pending += [
                 (directory / name, depth + 1) for name in folders if not name.startswith(_PASSED_OVER)
             ]
-    return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable, foreign)
+    return Tree(dict(sorted(captures.items())), unreadable, foreign)
 
 
 def is_packed_capture(name: str) -> bool:

@@ -18,10 +18,11 @@ from msgspec import structs
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.parts import Part
+from cluster_analysis.discovery.ranks import metadata_of
 from cluster_analysis.sources.db.analysis_db import read_db_steps
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.errors import BadFileError, unheard
-from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
+from cluster_analysis.sources.text.metadata_json import read_profiler_info
 from cluster_analysis.sources.text.step_trace_csv import read_step_trace
 from cluster_run.ids import Rank
 
@@ -78,14 +79,11 @@ def _have_one_setup(windows: Sequence[Part]) -> bool:
     setups: list[object] = []
     for one in windows:
         captured = one.captures[min(one.captures)][0]
-        setup: list[object] = [None, None]
+        metadata, info = metadata_of(captured), None
         with suppress(BadFileError):  # reading that rank reports it
-            if "metadata" in captured.files:
-                metadata = read_metadata(captured.files["metadata"])
-                setup[0] = metadata.parallel, metadata.world_size, metadata.groups
             if "profiler_info" in captured.files:
-                setup[1] = read_profiler_info(captured.files["profiler_info"])
-        setups.append(setup)
+                info = read_profiler_info(captured.files["profiler_info"])
+        setups.append((metadata and (metadata.parallel, metadata.world_size, metadata.groups), info))
     return len({one.began for one in windows}) == len(windows) and all(one == setups[0] for one in setups)
 
 

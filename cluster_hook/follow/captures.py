@@ -65,10 +65,12 @@ def survey_captures(job: ReportedJob, root: Path) -> OwnAndOthers:
     # Late: it brings msgspec, and `--help` needs the standard library alone.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
 
-    tree = walk(root)
-    began = {one: _oldest_s(one) for one in (*tree.ascend, *tree.prof)}
-    for directory in tree.legacy:
-        began.update((path, path.stat().st_mtime) for path in _legacy_files(directory))
+    began: dict[Path, float | None] = {}
+    for one, form in walk(root).captures.items():
+        if form == "legacy":
+            began.update((path, path.stat().st_mtime) for path in _legacy_files(one))
+        else:
+            began[one] = _oldest_s(one)
     known = {path: at_s for path, at_s in began.items() if at_s is not None}
     own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
     own = {path: at_s for path, at_s in own.items() if not _is_of_the_next(job, at_s, own.values())}
@@ -170,7 +172,8 @@ def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
 
     end_s = time.monotonic() + patience_s
-    outputs = [one / PROFILER_OUTPUT_NAME for one in walk(root).ascend]
+    forms = walk(root).captures
+    outputs = [one / PROFILER_OUTPUT_NAME for one, form in forms.items() if form == "ascend"]
     if not any((one / PARSED_MARK_NAME).exists() for one in outputs):
         return
     while any(_is_being_parsed(one) for one in outputs) and time.monotonic() < end_s:
