@@ -14,8 +14,8 @@ from typing import Any
 
 from distributed import Client
 
-from cluster_analysis.engine.clusters.probe import Probe, look
-from cluster_analysis.engine.protocol import EngineError
+from cluster_analysis.engine.clusters.probe import look, probe_of
+from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_run.version import VERSION
 
 #: A worker that does not answer within this time is left out.
@@ -34,9 +34,9 @@ class Checked:
 
 
 def check_workers(
-    client: Client, probe: Probe, address: str, workers: Iterable[str] | None = None
+    client: Client, place: Place, address: str, workers: Iterable[str] | None = None
 ) -> Checked:
-    """Ask all workers, or those named.
+    """Ask all workers, or those named, what they see of `place`.
 
     Raises:
         EngineError: none of them can do the work; the message says why.
@@ -46,14 +46,15 @@ def check_workers(
     good = asked
     answers: dict[str, Any] = {}
     # The same program first: one that differs may understand no other question.
-    for function, arguments, trouble_of in (
-        (platform.python_version, (), _python_trouble),
-        (pydoc.locate, (_VERSION_PATH,), _version_trouble),
-        (look, (probe,), _sight_trouble),
-    ):
-        answers = _asked(client, function, arguments, good)
-        reasons |= {one: trouble for one in good if (trouble := trouble_of(answers.get(one)))}
-        good = [one for one in good if one not in reasons]
+    with probe_of(place.files, place.output) as probe:
+        for function, arguments, trouble_of in (
+            (platform.python_version, (), _python_trouble),
+            (pydoc.locate, (_VERSION_PATH,), _version_trouble),
+            (look, (probe,), _sight_trouble),
+        ):
+            answers = _asked(client, function, arguments, good)
+            reasons |= {one: trouble for one in good if (trouble := trouble_of(answers.get(one)))}
+            good = [one for one in good if one not in reasons]
     left_out = _grouped(reasons, len(asked))
     if not good:
         raise EngineError(

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from distributed.security import Security
 
-from cluster_analysis.engine.clusters.dask_engine import (
-    CONNECT_DEADLINE_S,
-    DaskEngine,
-    OwnClient,
-    be_quiet,
-    checked_engine,
-)
+from cluster_analysis.engine.clusters.dask_engine import CONNECT_DEADLINE_S, DaskEngine, OwnClient, be_quiet
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_analysis.options import TlsFiles
 from cluster_run.errors import in_one_line
@@ -41,7 +35,7 @@ def connect(address: str, tls: TlsFiles | None, place: Place) -> DaskEngine:
         ) from error
     try:
         client.wait_for_workers(1, timeout=CONNECT_DEADLINE_S)
-        return checked_engine(client, address, place)
+        return DaskEngine(client, address, place)
     except TimeoutError:
         client.close()
         raise EngineError(

@@ -12,7 +12,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from distributed import Client, Future, KilledWorker, wait
 from distributed.comm.core import CommClosedError
 
 from cluster_analysis.engine.clusters.checks import check_workers
-from cluster_analysis.engine.clusters.probe import probe_of
 from cluster_analysis.engine.clusters.reach import NO_WORKERS_DEADLINE_S
 from cluster_analysis.engine.graph import marked, renamed, task
 from cluster_analysis.engine.protocol import (
@@ -45,18 +44,8 @@ _LOOK_EVERY_S = 5.0
 _LOST_DEADLINE_S = 1.0
 
 
-Stop = Callable[[], object]
-#: Takes workers that joined later, and returns those of them that can do the work.
-Ask = Callable[[Sequence[str]], Sequence[str]]
-
-
 def _nothing() -> None:
     """Stop nothing."""
-
-
-def _nobody(_workers: Sequence[str]) -> Sequence[str]:
-    """Let none of them take part."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -88,36 +77,36 @@ class DaskEngine(Engine):
         self,
         client: Client,
         address: str,
+        place: Place | None = None,
         *,
-        writes_output: bool,
-        shares_scratch: bool = False,
-        workers: Sequence[str] | None = None,
-        ask: Ask = _nobody,
-        remarks: Sequence[str],
-        stop: Stop,
+        remarks: Sequence[str] = (),
+        stop: Callable[[], object] = _nothing,
     ) -> None:
         """Take over a client.
 
         Args:
             client: connected.
             address: the scheduler's, for messages.
-            writes_output: whether its workers may write into our output folder.
-            shares_scratch: whether they see our scratch directory.
-            workers: those that do the work; None for all, also those that come later.
-            ask: how to ask workers that come later, if not all do the work.
+            place: what workers must see to do the work; None if all are processes that we started here.
             remarks: what the user should know.
             stop: ends what was started for it, once the client is closed.
+
+        Raises:
+            EngineError: none of the workers can do the work.
         """
         self.name = f"Dask at {address}"
-        self.writes_output = writes_output
-        self.shares_scratch = shares_scratch
+        self.shares_scratch = place is None
         self.remarks = tuple(remarks)
-        self._workers = None if workers is None else list(workers)
-        self._ask = ask
-        self._known = set(self._workers or ())
+        self._workers: list[str] | None = None
         self.address = address
         self.client = client
+        self._place = place
         self._stop = stop
+        if place is not None:
+            checked = check_workers(client, place, address)
+            self._workers, self.writes_output = list(checked.workers), checked.writes_output
+            self.remarks += tuple(f"left out: {one}" for one in checked.left_out)
+        self._known = set(self._workers or ())
         threads = client.nthreads()
         self.n_workers = max(1, sum(threads.get(one, 0) for one in self._workers or threads))
 
@@ -175,12 +164,14 @@ class DaskEngine(Engine):
 
     def _meet_newcomers(self) -> None:
         """Ask workers that joined since the last graph; those that can do the work take part in the next."""
-        if self._workers is None:
+        if self._place is None or self._workers is None:
             return
         new = sorted(set(self.client.nthreads()) - self._known)
-        if new:
-            self._known.update(new)
-            self._workers += self._ask(new)
+        self._known.update(new)
+        with suppress(EngineError):
+            later = check_workers(self.client, self._place, self.address, new) if new else None
+            if later is not None and (later.writes_output or not self.writes_output):
+                self._workers += later.workers
 
     def _outcome(self, future: Future) -> TaskEnd[Any]:
         with self._lost_is_one_line():
@@ -225,34 +216,6 @@ class DaskEngine(Engine):
                 f"the Dask scheduler at {self.address} was lost; nothing was written",
                 "see its log and run this again, or leave --scheduler out to work on this machine",
             ) from error
-
-
-def checked_engine(client: Client, address: str, place: Place, stop: Stop = _nothing) -> DaskEngine:
-    """Return an engine over the workers that can do the work.
-
-    Raises:
-        EngineError: none of them can.
-    """
-    with probe_of(place.files, place.output) as probe:
-        checked = check_workers(client, probe, address)
-
-    def ask(workers: Sequence[str]) -> tuple[str, ...]:
-        try:
-            with probe_of(place.files, place.output) as probe:
-                later = check_workers(client, probe, address, workers)
-        except EngineError:
-            return ()
-        return later.workers if later.writes_output or not checked.writes_output else ()
-
-    return DaskEngine(
-        client,
-        address,
-        writes_output=checked.writes_output,
-        workers=checked.workers,
-        ask=ask,
-        remarks=[f"left out: {one}" for one in checked.left_out],
-        stop=stop,
-    )
 
 
 def be_quiet() -> None:

@@ -60,8 +60,6 @@ def start_local(n_workers: int, scratch: Path) -> DaskEngine:
     return DaskEngine(
         client,
         str(cluster.scheduler_address),
-        shares_scratch=True,
-        writes_output=True,
         remarks=(f"Dask's dashboard, while this runs: {link}",),
         stop=cluster.close,
     )

@@ -19,13 +19,7 @@ import dask
 
 from cluster_analysis.engine.clusters import reach
 from cluster_analysis.engine.clusters.certificates import filed_certificates
-from cluster_analysis.engine.clusters.dask_engine import (
-    CONNECT_DEADLINE_S,
-    DaskEngine,
-    OwnClient,
-    be_quiet,
-    checked_engine,
-)
+from cluster_analysis.engine.clusters.dask_engine import CONNECT_DEADLINE_S, DaskEngine, OwnClient, be_quiet
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_analysis.options import N_SLURM_JOBS
@@ -57,7 +51,7 @@ def start_on_slurm(n_jobs: int | None, place: Place) -> DaskEngine:
     started = ExitStack()
     try:
         client, address = _started(started, SLURMCluster, n_jobs, place.output)
-        return checked_engine(client, address, place, stop=started.close)
+        return DaskEngine(client, address, place, stop=started.close)
     except BaseException:
         started.close()
         raise
