@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from msgspec import Struct, field
 
+from cluster_analysis.tables.columns import declared
 from cluster_analysis.tables.model import Topology
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import HostId
@@ -29,6 +30,10 @@ class AnalysisResult(Struct, frozen=True):
     topology: Topology
     tables: Mapping[str, pa.Table]
     addresses: Mapping[HostId, str] = field(default_factory=dict)
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table; one without rows where there is none: outputs of older versions lack some."""
+        return self.tables[name] if name in self.tables else declared(name).empty_table()
 
 
 def no_collectives() -> Sequence[pa.Table]:

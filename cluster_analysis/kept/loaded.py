@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.tables import columns
+from cluster_analysis.tables.columns import declared
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import LINKS
-from cluster_analysis.tables.table import Table
 from cluster_run.errors import InputError, read_as, spoken
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -73,10 +72,7 @@ def load_result(path: Path) -> AnalysisResult:
 def evidence_of(result: AnalysisResult) -> JobEvidence:
     """Return what two runs are compared by, as far as tables hold it: links are not, which need each call."""
     steps = result.document.run.steps
-    kept = {
-        name: result.tables.get(name, _declared(name).empty_table())
-        for name in ("matched", "rank_times", "operators", "packets")
-    }
+    kept = {name: result.table(name) for name in ("matched", "rank_times", "operators", "packets")}
     return JobEvidence(
         steps=steps,
         step_table=result.tables["steps"],
@@ -91,18 +87,12 @@ def _read(file: Path) -> pa.Table:
         table = pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{file}: not a readable table: {spoken(error)}", KEEP) from error
-    for field in _declared(file.stem):
+    for field in declared(file.stem):
         if field.name not in table.column_names:
             if field.name in _KEYS:
                 raise InputError(f"{file}: column {field.name!r} is missing", KEEP)
             table = table.append_column(field, pa.nulls(len(table), field.type))
     return table
-
-
-def _declared(name: str) -> pa.Schema:
-    """The columns of a table in this version; none of a table that it does not know."""
-    declared: type[Table] = getattr(columns, name.title().replace("_", ""), Table)
-    return declared.schema
 
 
 def _topology(tables: dict[str, pa.Table], document: FindingsDocument) -> Topology:

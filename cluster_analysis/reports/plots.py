@@ -102,8 +102,8 @@ class Plots:
         return picture
 
     def _table(self, name: str) -> Any:
-        table = self._result.tables.get(name)
-        if table is None or not table.num_rows:
+        table = self._result.table(name)
+        if not table.num_rows:
             raise InputError(f"{self._result.document.run.name}: nothing to draw, the table {name} is empty")
         return table
 

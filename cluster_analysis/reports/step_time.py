@@ -57,8 +57,8 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
 
     Bubble is the receiving part of exposed communication, as the profiler counts it.
     """
-    table = result.tables.get("steps")
-    if table is None or table.num_rows == 0:
+    table = result.table("steps")
+    if not table.num_rows:
         return ()
     ranks, row_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
     of_ranks = _parts({name: _means_by_rank(table, name, row_of, len(ranks)) for name in _NAMES})
@@ -87,8 +87,8 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
 
 def unusual_steps(result: AnalysisResult) -> tuple[int, ...]:
     """Return the steps that took 1.5 times the median step or more: they weigh on every mean."""
-    table = result.tables.get("steps")
-    if table is None or table.num_rows == 0:
+    table = result.table("steps")
+    if not table.num_rows:
         return ()
     spent = np.nan_to_num(_column(table, "computing")) + np.nan_to_num(_column(table, "exposed"))
     steps, position = np.unique(table["step"].to_numpy(), return_inverse=True)

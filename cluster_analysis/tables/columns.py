@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pyarrow as pa
+
 from cluster_analysis.tables.columns_described import *  # noqa: F403
 from cluster_analysis.tables.columns_measured import *  # noqa: F403
+from cluster_analysis.tables.table import Table
 
 #: What `run.frame` takes.
 TableName = Literal[
@@ -46,3 +49,9 @@ TableName = Literal[
     "relative_to_peers",
     "advice",
 ]
+
+
+def declared(name: str) -> pa.Schema:
+    """Return the columns of a table in this version; none of one that it does not know."""
+    table: type[Table] = globals().get(name.title().replace("_", ""), Table)
+    return table.schema

@@ -33,8 +33,8 @@ def build_bubbles(result: AnalysisResult) -> Picture:
 
 def _received(result: AnalysisResult) -> tuple[Array, Array, Array, Array] | None:
     """Return stage, number, mean wait and sender's stage of each message; None where there is no pipeline."""
-    matched, stages = result.tables.get("matched"), result.topology.stages
-    if matched is None or len(set(stages.values())) < 2:
+    matched, stages = result.table("matched"), result.topology.stages
+    if len(set(stages.values())) < 2:
         return None
     kinds = pc.match_substring_regex(matched["op_type"].cast(pa.string()), "(?i)rec(ei)?v")
     is_own = pc.and_(kinds, pc.and_(pc.is_valid(matched["rank"]), pc.is_valid(matched["last_rank"])))

@@ -44,7 +44,7 @@ class Cube(Struct, frozen=True):
 
 def build_cube(result: AnalysisResult, max_cells: int = MAX_CELLS) -> Cube:
     """Return the times of all ranks and steps that any table mentions."""
-    tables = {name: result.tables[name] for name in ("steps", "rank_times") if name in result.tables}
+    tables = {name: result.table(name) for name in ("steps", "rank_times")}
     ranks = _distinct([table["rank"] for table in tables.values()], result.topology.ranks)
     steps = _distinct([table["step"] for table in tables.values()], ())
     n_bins = max(1, min(len(steps), max_cells // max(1, len(ranks))))
@@ -52,7 +52,7 @@ def build_cube(result: AnalysisResult, max_cells: int = MAX_CELLS) -> Cube:
     values = {
         name: _dense(tables[table], column, ranks, steps, bins)
         for name, (table, column) in METRICS.items()
-        if table in tables and tables[table][column].null_count < tables[table].num_rows
+        if tables[table][column].null_count < tables[table].num_rows
     }
     return Cube(tuple(int(rank) for rank in ranks), bins, values)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
@@ -29,12 +28,10 @@ def described_sections(result: AnalysisResult) -> list[DescribedTable]:
     """Return the tables with content, without rows that are all 0 or unknown."""
     found = []
     for file, names in _COLUMNS.items():
-        table = result.tables.get(file)
-        if table is None or not table.num_rows:
-            continue
         columns = {name: _written(name) for name in names.split()}
         measured = [name for name, show in columns.items() if show not in _NAMES]
-        rows = [row for row in table.to_pylist() if not measured or any(row[name] for name in measured)]
+        told = result.table(file).to_pylist()
+        rows = [row for row in told if not measured or any(row[name] for name in measured)]
         if not rows:
             continue
         if longest := _LONGEST_FIRST.get(file):
@@ -50,14 +47,13 @@ def described_sections(result: AnalysisResult) -> list[DescribedTable]:
 
 def advice_rows(result: AnalysisResult) -> Sequence[Mapping[str, object]]:
     """Return the rules that hold: what each says and what to do, in both languages, and where it is from."""
-    table: pa.Table | None = result.tables.get("advice")
     return [
         {
             "said": Phrase(row["sentence"], row["sentence_zh"]),
             "check": Phrase(row["next_check"], row["next_check_zh"]),
             "source": row["source"],
         }
-        for row in (table.to_pylist() if table is not None else ())
+        for row in result.table("advice").to_pylist()
     ]
 
 

@@ -51,9 +51,7 @@ class Cell(Struct, frozen=True):
 
 def memory_curves(result: AnalysisResult) -> list[Curves]:
     """Return the components whose memory was recorded over time, largest first."""
-    table = result.tables.get("memory")
-    if table is None or not table.num_rows:
-        return []
+    table = result.table("memory")
     text = table["component"].cast(pa.string())
     peaks = table.set_column(table.schema.get_field_index("component"), "component", text)
     by_component = peaks.group_by(["component"], use_threads=False).aggregate([("reserved_bytes", "max")])
@@ -78,8 +76,7 @@ def _lines(table: pa.Table, most: float) -> list[tuple[int, str]]:
 
 def packet_bars(result: AnalysisResult) -> list[Bar]:
     """Return packets by transport and size."""
-    table = result.tables.get("packet_sizes")
-    rows = table.to_pylist() if table is not None else []
+    rows = result.table("packet_sizes").to_pylist()
     longest = max((row["total_us"] for row in rows), default=0.0)
     return [
         Bar(
@@ -97,16 +94,13 @@ def packet_bars(result: AnalysisResult) -> list[Bar]:
 
 def device_map(result: AnalysisResult) -> list[tuple[str, list[Cell]]]:
     """Return the devices of each host; the shade is that of FLOPs, else of memory, else of the clock."""
-    table = result.tables.get("devices")
-    rows = table.to_pylist() if table is not None else []
-    if not rows:
-        return []
+    rows = result.table("devices").to_pylist()
     name = next(
         one
         for one in ("flops_share", "memory_bytes", "lowest_clock_mhz", "rank")
         if one == "rank" or any(row[one] for row in rows)
     )
-    most = max(float(row[name] or 0.0) for row in rows) or 1.0
+    most = max((float(row[name] or 0.0) for row in rows), default=0.0) or 1.0
     hosts: dict[str, list[Cell]] = defaultdict(list)
     for row in sorted(rows, key=lambda one: (one["device"] is None, one["device"], one["rank"])):
         shade = 0.0 if name == "rank" else float(row[name] or 0.0) / most

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import numbers
+from cluster_analysis.numeric.arrays import codes, numbers
 from cluster_analysis.reports.page.packing import Array, Picture
 from cluster_analysis.reports.page.waiting import waits_by_rank
 from cluster_analysis.result import AnalysisResult
@@ -36,8 +36,8 @@ def build_per_rank(result: AnalysisResult, ranks: Sequence[int]) -> Picture:
 
 
 def _waits(result: AnalysisResult, n_steps: int) -> tuple[tuple[str, ...], dict[str, Array]]:
-    matched = result.tables.get("matched")
-    if matched is None or not matched.num_rows:
+    matched = result.table("matched")
+    if not matched.num_rows:
         return (), {}
     by_group = waits_by_rank(matched, n_steps)
     groups = tuple(sorted(by_group))
@@ -60,12 +60,10 @@ def _waits(result: AnalysisResult, n_steps: int) -> tuple[tuple[str, ...], dict[
 def _kernels(
     result: AnalysisResult, ranks: Sequence[int], n_steps: int
 ) -> tuple[tuple[str, ...], dict[str, Array]]:
-    table = result.tables.get("operators")
-    if table is None or not table.num_rows or not ranks:
+    table = result.table("operators")
+    if not table.num_rows or not ranks:
         return (), {}
-    names, kind_of_row = np.unique(
-        np.asarray(table["op_type"].cast("string").to_pylist()), return_inverse=True
-    )
+    names, kind_of_row = codes(table["op_type"])
     total_us = np.nan_to_num(numbers(table["total_us"]))
     by_kind = np.bincount(kind_of_row, total_us, len(names))
     kept = np.sort(np.argsort(-by_kind, kind="stable")[:MAX_KERNEL_KINDS])
@@ -79,16 +77,16 @@ def _kernels(
     n_cells = len(ordered) * len(kept)
     sums = np.bincount(cell, total_us[known], n_cells) / n_steps
     sums[np.bincount(cell, minlength=n_cells) == 0] = np.nan
-    return tuple(str(name) for name in names[kept]), {"kernels": sums.astype(np.float32)}
+    return tuple(names[kind] for kind in kept), {"kernels": sums.astype(np.float32)}
 
 
 def _memory(result: AnalysisResult) -> tuple[tuple[str, ...], dict[str, Array]]:
-    table = result.tables.get("memory_peaks")
-    if table is None or not table.num_rows:
+    table = result.table("memory_peaks")
+    if not table.num_rows:
         return (), {}
-    names, component = np.unique(table["component"].cast("string").to_pylist(), return_inverse=True)
+    names, component = codes(table["component"])
     measured = ("allocated", "reserved", "peers_median", "capacity")
-    return tuple(map(str, names)), {
+    return names, {
         "memory.rank": table["rank"].to_numpy().astype(np.int32),
         "memory.component": component.astype(np.int32),
         **{f"memory.{name}": numbers(table[f"{name}_bytes"]).astype(np.float32) for name in measured},

@@ -15,8 +15,8 @@ MAX_RANKS, MAX_ENDS = 64, 128
 
 def build_lanes(result: AnalysisResult) -> Picture:
     """Return the lanes, a byte a cell, and the critical path."""
-    table, path = result.tables.get("lanes"), result.tables.get("critical_path")
-    if table is None or path is None or not table.num_rows:
+    table = result.table("lanes")
+    if not table.num_rows:
         return Picture({"lanes": None}, {})
     lanes = {
         "step": table["step"][0].as_py(),
@@ -24,7 +24,7 @@ def build_lanes(result: AnalysisResult) -> Picture:
         "ranks": table["rank"].to_pylist(),
         "path": [
             [row["rank"], round(row["begin_us"], 1), round(row["end_us"], 1), row["kind"] == "work"]
-            for row in path.to_pylist()
+            for row in result.table("critical_path").to_pylist()
         ],
     }
     cells = np.frombuffer(b"".join(table["cells"].to_pylist()), np.uint8)
@@ -38,8 +38,8 @@ def build_who_waits(result: AnalysisResult) -> Picture:
     The header names the ends of the matrix: `rows` wait for `columns`. Columns: from, to (-1: the network),
     µs a rank.
     """
-    table = result.tables.get("waits")
-    if table is None or not table.num_rows:
+    table = result.table("waits")
+    if not table.num_rows:
         return Picture({"who_waits": None}, {})
     hosts = result.topology.hosts
     ranks = [int(rank) for rank in result.topology.ranks]

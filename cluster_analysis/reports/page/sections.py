@@ -42,9 +42,7 @@ def sections_of(result: AnalysisResult) -> Sections:
 
 def is_nearly_full(result: AnalysisResult) -> bool:
     """Return whether a rank comes so near to its device's memory that memory stands before other pictures."""
-    table = result.tables.get("memory_peaks")
-    if table is None or not table.num_rows:
-        return False
+    table = result.table("memory_peaks")
     reserved, allocated, capacity = (
         numbers(table[f"{one}_bytes"]) for one in ("reserved", "allocated", "capacity")
     )
@@ -52,19 +50,9 @@ def is_nearly_full(result: AnalysisResult) -> bool:
     return bool((share >= FULL_SHARE).any())
 
 
-def _n_rows(result: AnalysisResult, name: str) -> int:
-    table = result.tables.get(name)
-    return 0 if table is None else int(table.num_rows)
-
-
-def _n_timed(result: AnalysisResult, column: str) -> int:
-    """Return how many ranks, or steps, have step times."""
-    return int(pc.count_distinct(result.tables["steps"][column]).as_py()) if _n_rows(result, "steps") else 0
-
-
 def _timed(result: AnalysisResult, column: str, too_few: str) -> str:
     """Return why ranks, or steps, cannot be compared."""
-    n_timed = _n_timed(result, column)
+    n_timed = pc.count_distinct(result.table("steps")[column]).as_py()
     return "" if n_timed > 1 else too_few if n_timed else "step.none"
 
 
@@ -78,7 +66,7 @@ def _bubbles(result: AnalysisResult) -> str:
 
 def _lacks(table: str, why: str, fewest: int = 1) -> Callable[[AnalysisResult], str]:
     """Return the function that says why a picture of a table cannot be drawn: it has too few rows."""
-    return lambda result: "" if _n_rows(result, table) >= fewest else why
+    return lambda result: "" if result.table(table).num_rows >= fewest else why
 
 
 #: Each picture's title, and what says why it cannot be drawn: the key of a word, empty where it can.

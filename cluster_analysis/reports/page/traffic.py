@@ -24,20 +24,19 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture
 
     Columns of one prefix (`link.`, `pair.`) are of equal length.
     """
-    links = result.tables.get("links")
-    matched = result.tables.get("matched")
+    links, matched = result.table("links"), result.table("matched")
     n_steps = max(1, len(result.document.run.steps))
     header: dict[str, Any] = {
         "transports": [],
         "op_types": [],
         "links_total": 0,
         "hosts": list(result.topology.all_hosts),
-        "groups": _groups(result, matched, n_steps) if matched is not None else [],
-        "operators": waiting.slowest_operators(matched) if matched is not None else [],
-        "chains": _chains(result, matched, n_steps) if matched is not None else {},
+        "groups": _groups(result, matched, n_steps),
+        "operators": waiting.slowest_operators(matched),
+        "chains": _chains(result, matched, n_steps),
     }
     columns: dict[str, Array] = {}
-    if links is not None and links.num_rows:
+    if links.num_rows:
         frame = _link_frame(links, result, header)
         header["links_total"] = links.num_rows
         columns |= {f"pair.{name}": values for name, values in _host_pairs(frame).items()}

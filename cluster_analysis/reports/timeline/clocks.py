@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.numeric.sorting import places_in_runs
+from cluster_analysis.numeric.arrays import codes
+from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
 from cluster_analysis.tables.operations import COMMON_END
 from cluster_run.ids import HostId, Rank, host_number
@@ -120,26 +121,16 @@ def _ends_by_host(
         .group_by(["group", "step", "place", "host"], use_threads=False)
         .aggregate([("end_us", "mean")])
     )
-    codes = [
-        pc.dictionary_encode(whole[name]).combine_chunks().indices.to_numpy() for name in ("group", "step")
-    ]
-    place = whole["place"].to_numpy()
-    key = (codes[0].astype(np.int64) * (int(codes[1].max()) + 1) + codes[1]) * (int(place.max()) + 1) + place
+    _, key = combined(codes(whole["group"])[1], whole["step"].to_numpy(), whole["place"].to_numpy())
     return pa.table({"key": key, "host": whole["host"], "end_us": whole["end_us_mean"]})
 
 
 def _place_in_group(rows: pa.Table) -> Array:
     """Number the operators of each rank, step and group in the order of their start."""
-    columns = [rows["start_ns"].to_numpy()]
-    for name in ("group", "step", "rank"):
-        encoded = pc.dictionary_encode(rows[name].cast(pa.string())).combine_chunks()
-        columns.append(encoded.indices.to_numpy())
-    order = np.lexsort(columns)
-    sorted_keys = np.stack([column[order] for column in columns[1:]])
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = (sorted_keys[:, 1:] != sorted_keys[:, :-1]).any(axis=0)
+    _, member = combined(codes(rows["group"])[1], rows["step"].to_numpy(), rows["rank"].to_numpy())
+    order = np.lexsort((rows["start_ns"].to_numpy(), member))
     place = np.empty(len(order), dtype=np.int64)
-    place[order] = places_in_runs(is_first)
+    place[order] = places_in_runs(begins(member[order]))
     return place
 
 
