@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.counters import thinned
 from cluster_analysis.sources.db.counters_db import clock_changes
-from cluster_analysis.sources.db.sqlite import open_database
+from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.db.tasks import KERNEL, KERNEL_TEXTS, TASK, TIMED, kernel_sums, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
@@ -20,18 +20,16 @@ from cluster_analysis.tables import schema
 def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return KERNELS of the tasks; None where it has none."""
     with open_database(path, remark) as database:
-        if not database.offers_all(remark, {KERNEL: (*KERNEL_TEXTS, "globalTaskId"), TASK: TIMED}):
-            return None
-        sums = database.once(kernel_sums)
-    summed = KernelSums()
-    summed.add_sums(_cleaned(sums))
-    return summed.table(rank)
+        needed = {KERNEL: (*KERNEL_TEXTS, "globalTaskId"), TASK: TIMED}
+        return database.once(_summed).table(rank) if database.offers_all(remark, needed) else None
 
 
-def _cleaned(sums: pa.Table) -> pa.Table:
-    """Return sums of `kernel_sums` as `KernelSums` takes them."""
-    if "opState" not in sums.column_names:
-        sums = sums.append_column("opState", pa.repeat("", sums.num_rows))
+def _summed(database: Database) -> KernelSums:
+    """Return the kernels as text files of them are summed; a text that they lack is empty."""
+    sums = database.once(kernel_sums)
+    for of in (*KERNEL_TEXTS, "opState"):
+        if of not in sums.column_names:
+            sums = sums.append_column(of, pa.repeat("", sums.num_rows))
     # All at once: there are few rows.
     texts = pa.chunked_array([chunk for of in (*KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
     cleaned = pc.replace_substring(pc.fill_null(texts, ""), '"', "")
@@ -42,7 +40,9 @@ def _cleaned(sums: pa.Table) -> pa.Table:
     for name, of in (("ps", "all_ns"), ("ps_min", "min_ns"), ("ps_max", "max_ns")):
         columns[name] = pc.multiply_checked(sums[of], numbers.PS_PER_NS)
     columns["wait_ps"] = pa.nulls(sums.num_rows, pa.int64())
-    return pa.table(columns)
+    summed = KernelSums()
+    summed.add_sums(pa.table(columns))
+    return summed
 
 
 def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -52,31 +52,7 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         if not database.offers_all(remark, {TASK: TIMED, KERNEL: of_kernels}):
             return None
         tell_untimed(database, TASK, "task", remark)
-        sums = database.once(kernel_sums)
-    kinds: dict[tuple[str | None, str | None], list[tuple[int, int, int, int]]] = {}
-    for row in sums.to_pylist():
-        figures = (row["n"], row["all_ns"], row["min_ns"], row["max_ns"])
-        kinds.setdefault((row["opType"], row["taskType"]), []).append(figures)
-    if not kinds:
-        return None
-    rows = [
-        (kind, core, sum(n), sum(total), min(least), max(most))
-        for (kind, core), found in kinds.items()
-        for n, total, least, most in [zip(*found, strict=True)]
-    ]
-    rows.sort(key=lambda row: (-row[3], row[0] or "", row[1] or ""))
-    return schema.rows(
-        schema.OPERATORS,
-        rank,
-        op_type=[str(row[0]) for row in rows],
-        core_type=[str(row[1]) for row in rows],
-        n_calls=[row[2] for row in rows],
-        total_us=[row[3] / numbers.NS_PER_US for row in rows],
-        min_us=[row[4] / numbers.NS_PER_US for row in rows],
-        # op_statistic.csv states its means to the nanosecond too.
-        avg_us=[round(row[3] / row[2]) / numbers.NS_PER_US for row in rows],
-        max_us=[row[5] / numbers.NS_PER_US for row in rows],
-    )
+        return database.once(_summed).operators(rank)
 
 
 def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:
