@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from cluster_reduce.json_walk import DamagedError, Walk
 
+#: Other tools make `13.0` of a step when they write a table anew.
 _STEP = re.compile(r"\s*(?:step[ _]?)?(?:([0-9]{1,18})(?:\.0+)?)?\s*", re.IGNORECASE)
 _TOTAL_PREFIX = "Total"
 _P2P = "p2p"
@@ -69,7 +70,7 @@ class Levels:
         n_whole = 0
         try:
             for key in self._once("", self.walk.members()):
-                step = _step_of(key)
+                step = parse_step(key)
                 if step is not None:
                     yield from last
                     n_whole += began is not None
@@ -152,6 +153,10 @@ def _require_object(level: Level, operator: object) -> None:
         raise level.wrong(f"{type(operator).__name__} in place of an object")
 
 
-def _step_of(key: str) -> int | None:
-    match = _STEP.fullmatch(key)
+def parse_step(text: str) -> int | None:
+    """Return the step that `step13`, `13` or `step` names; 0 where none is numbered; None for other text.
+
+    A capture without steps is one window; MindSpore calls it step 0, PyTorch leaves the number out.
+    """
+    match = _STEP.fullmatch(text)
     return None if match is None else int(match.group(1) or 0)

@@ -47,7 +47,10 @@ _JUDGED = (
 _SOURCES = "cluster_analysis.sources"
 _NAMES_OF_SHARED = "communication_tables errors kernel_groups link_names measured names numbers reading"
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
-_SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.numeric.arrays cluster_analysis.tables cluster_run"
+_SHARED = (
+    f"{_SHARED_BY_FORMATS} cluster_analysis.numeric.arrays cluster_analysis.tables cluster_reduce.levels "
+    "cluster_run"
+)
 #: Small text files that several forms have.
 _TEXT_BESIDE = f"{_SOURCES}.counters"
 _FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled"

@@ -5,7 +5,6 @@ Units: the profilers write ms and MB (10^6 bytes) in the communication files, µ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,8 +31,6 @@ _STAMP = r"^(\d{1,15}|[0-8]\d{15}|9[01]\d{14})(\.\d*)?$"
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
 _NULLS = pa.array(["", "N/A", "NA", "null", "None"])
-#: Other tools make `13.0` of a step when they write the table anew.
-_STEP = re.compile(r"^\s*(?:step[ _]?)?(?:(\d{1,18})(?:\.0+)?)?\s*$", re.IGNORECASE)
 
 
 def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
@@ -131,15 +128,6 @@ def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 def _is_decimal(text: pa.Array | pa.ChunkedArray) -> bool:
     """Whether no cell is hexadecimal. Arrow reads such numbers, but a damaged digit must not make one."""
     return not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
-
-
-def parse_step(text: str) -> int | None:
-    """Return the step that `step13`, `13` or `step` names; 0 where none is numbered; None for other text.
-
-    A capture without steps is one window; MindSpore calls it step 0, PyTorch leaves the number out.
-    """
-    match = _STEP.match(text)
-    return None if match is None else int(match.group(1) or 0)
 
 
 def local_rank(text: object) -> int | None:

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources import names
 from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
 from cluster_analysis.sources.errors import NotTogetherError, not_together
 from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.tables import schema
+from cluster_reduce.levels import parse_step
 
 try:
     from cluster_analysis.sources.compiled import _files
@@ -56,7 +57,7 @@ class _Rows:
     def __init__(self, given: Mapping[str, Any], ranks: Sequence[int]) -> None:
         levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys, is_p2p, n_rows, files = np.ascontiguousarray(levels.T)
-        steps = [numbers.parse_step(key) for key in texts(given["step_names"]).to_pylist()]
+        steps = [parse_step(key) for key in texts(given["step_names"]).to_pylist()]
         #: Whether every key is a step; if not, Python reports it.
         self.are_steps = None not in steps
         self.steps = np.repeat(np.array([step or 0 for step in steps], np.int64)[keys], n_rows)

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
 from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.schema import OF_HOST, TRANSPORT_COLUMNS, TRANSPORTS
+from cluster_reduce.levels import parse_step
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 _TEXTS = ("hccl_op_name", "group_name", "transport_type")
@@ -169,7 +169,7 @@ def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
             return []
         texts = database.texts(BANDWIDTH, "step", *_TEXTS)
         figures = database.numbers(BANDWIDTH, *_FIGURES)
-    steps = cells.each(texts["step"], lambda value: numbers.parse_step(str(value)))
+    steps = cells.each(texts["step"], lambda value: parse_step(str(value)))
     is_single = cells.each(texts["hccl_op_name"], lambda value: not str(value).startswith("Total"))
     known = {name: np.where(np.isfinite(figures[name]), figures[name], 0.0).tolist() for name in _FIGURES}
     rows = zip(

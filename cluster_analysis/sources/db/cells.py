@@ -18,6 +18,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.names import coded_rows
+from cluster_reduce.levels import parse_step
 
 _T = TypeVar("_T")
 
@@ -94,7 +95,7 @@ def steps(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
 
 def plain_steps(texts: pa.DictionaryArray) -> pa.Array:
     """Return step numbers as `steps` does, without counting cells that are none."""
-    known = pa.array([*map(numbers.parse_step, texts.dictionary.to_pylist()), 0], pa.int64())
+    known = pa.array([*map(parse_step, texts.dictionary.to_pylist()), 0], pa.int64())
     return known.take(pc.fill_null(texts.indices, len(texts.dictionary)))
 
 

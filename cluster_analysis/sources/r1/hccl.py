@@ -34,6 +34,7 @@ from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
 from cluster_analysis.tables import schema
+from cluster_reduce.levels import parse_step
 from cluster_run.facts import fact
 from cluster_run.files import json_of
 
@@ -48,7 +49,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
     for line in _lines_of(path, remark):
-        step = numbers.parse_step(line.get("step_num") or "")
+        step = parse_step(line.get("step_num") or "")
         if line.get("step_num", "").strip() == AVERAGE_ROW:
             continue
         cost = _literal(line.get(_OPERATOR_COLUMN))
@@ -142,7 +143,7 @@ def read_r1_costs(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return COMMUNICATION_COSTS, a row a step; None where the file has no step."""
     rows = []
     for line in _lines_of(path, remark):
-        step = numbers.parse_step(line.get("step_num") or "")
+        step = parse_step(line.get("step_num") or "")
         links = _literal(line.get(_LINK_COLUMN))
         if step is None or (line.get("step_num") or "").strip() == AVERAGE_ROW or not isinstance(links, dict):
             continue

@@ -25,6 +25,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished, read_lines
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
+from cluster_reduce.levels import parse_step
 from cluster_reduce.sums.kernel_details import (
     CARRIERS,
     COLUMNS_OF_KEYS,
@@ -115,7 +116,7 @@ def communication_of(calls: pa.Table, rank: int) -> pa.Table | None:
     table = schema.rows(
         schema.COLLECTIVES,
         rank,
-        step=[numbers.parse_step(cell) for cell in calls["step"].to_pylist()],
+        step=[parse_step(cell) for cell in calls["step"].to_pylist()],
         group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
         **names.of_operators(called),
         start_ns=calls["start_ns"],

@@ -27,6 +27,7 @@ from cluster_analysis.sources.measured import (
 )
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables import schema
+from cluster_reduce.levels import parse_step
 from cluster_run.facts import fact
 
 #: Column of the file for each column of STEPS. Databases have it in lower case, with `_` for all other signs.
@@ -89,7 +90,7 @@ def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remar
 
 def _steps(text: pa.Table, remark: Remark) -> pa.Array:
     cells = text["Step"].to_pylist()
-    steps = [numbers.parse_step(cell) for cell in cells]
+    steps = [parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
     tell_left_out(remark, len(bad), "row", "no_step_number_but", text=repr("".join(bad[:1])[:40]))
     return pa.array(steps, pa.int64())

@@ -14,6 +14,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.names import indices_in_group, operations, point_to_point, split_keys
 from cluster_reduce.form import Writer
+from cluster_reduce.levels import parse_step
 
 _TWO_TEXTS = pa.schema([("a", pa.string()), ("b", pa.string())])
 
@@ -95,7 +96,7 @@ def test_a_time_stamp_that_is_no_number_is_null_and_counted() -> None:
     ],
 )
 def test_steps_have_several_spellings(text: str, step: int | None) -> None:
-    assert numbers.parse_step(text) == step
+    assert parse_step(text) == step
 
 
 @pytest.mark.parametrize(
