@@ -24,7 +24,7 @@ Subject = Literal["rank", "host", "link", "nic", "host_pair", "uplink", "job"]
 #: Causes of a step's loss; `other` is the loss that no finding explains.
 Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
 #: Unit into which work is divided: if each unit lies in one host, uneven work looks like slow hosts.
-Unit = Literal["stage", "replica"]
+Unit = Literal["stage", "replica", "expert"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ KINDS: Mapping[str, KindRecord] = {
     "slow_uplink": KindRecord("uplink", "communication", is_fault=True, may_be_fault=True),
     "stage_imbalance": KindRecord("job", "stages", unit="stage"),
     "data_imbalance": KindRecord("job", "samples", unit="replica"),
-    "expert_imbalance": KindRecord("job", "experts"),
+    "expert_imbalance": KindRecord("job", "experts", unit="expert"),
     "small_packets": KindRecord("job", by_itself=True),
     "retransmission": KindRecord("link", "communication", may_be_fault=True, is_event=True),
     "periodic_pause": KindRecord("rank", "pauses", may_be_fault=True),

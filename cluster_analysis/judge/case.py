@@ -26,6 +26,7 @@ from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import HostId
+from cluster_run.kinds import Unit
 
 
 class Case(Struct, frozen=True, dict=True):
@@ -132,11 +133,15 @@ class Case(Struct, frozen=True, dict=True):
         """How long kernels take on each rank compared with all ranks of the job; None where not known."""
         return kernels_of(self.calls, np.zeros_like(self.view.role))
 
-    @cached_property
-    def stages_differ_by_work(self) -> bool:
-        """Whether kernels that all stages call as often take as long on each: no host of theirs is slow."""
-        kernels = self.kernels_of_all
-        return kernels is not None and kernels.differ_by(self.view.stage) < self.limits.device_effect
+    def is_known_work(self, unit: Unit | None) -> bool:
+        """Whether only more work can make a unit of it longer, as something else shows its devices.
+
+        Kernels that all stages call as often; kernels at all, or computing outside of experts.
+        """
+        if unit == "stage":
+            kernels = self.kernels_of_all
+            return kernels is not None and kernels.differ_by(self.view.stage) < self.limits.device_effect
+        return unit == "expert" and (self.view.knows_work or self.by_device is not None)
 
     @cached_property
     def _without_roles(self) -> JobView:

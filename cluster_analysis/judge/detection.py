@@ -122,7 +122,7 @@ def detect(
     if context.mean_error_share > limits.replay_mean_doubt:
         notes.append(fact("replay_off", error_share=context.mean_error_share))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
-    asked = [one for one in findings if one.record.unit != "stage" or not case.stages_differ_by_work]
+    asked = [one for one in findings if not case.is_known_work(one.record.unit)]
     questions = open_questions(view, evidence, asked, limits, context.copied_share)
     if verdict == "healthy":
         questions += uncompared_network(case)

@@ -107,11 +107,11 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 
 def _may_be_a_fault(view: JobView, finding: Finding, least_us: float) -> bool:
-    """Whether a host could be the reason: work that is uneven from stage to stage or replica to replica looks
-    like slow hosts where each of them lies in one. Replicas that share a host show what is not the host's:
-    they would be late together. A replica of one rank is a device, which no sample makes the first by far.
+    """Whether a host could be the reason: work that is uneven between stages, replicas or experts looks like
+    slow hosts where each of them lies in one. Replicas that share a host show what is not the host's: they
+    would be late together. A replica of one rank is a device, which no sample makes the first by far.
     """
-    if finding.record.unit == "stage":
+    if finding.record.unit in ("stage", "expert"):
         return _lies_in_one_host(view, np.isin(view.ranks, finding.ranks))
     if finding.record.unit == "replica":
         replicas = [view.replica == one for one in np.unique(view.replica)]

@@ -55,11 +55,12 @@ FAULTS = [
     ("streams", "plain", 22_004, "lost packets", None, "retransmission", 0.001),
     ("streams", "hard", 122_005, "lost packets", None, "retransmission", 0.001),
     # What is the work's own: a stage that calls its group half as often again, or whose ranks exchange more;
-    # samples beside experts and pauses.
+    # samples beside experts and pauses; a hot expert beside samples.
     ("queues", "hard", 115_007, "stage, too many layers", 3, "stage_imbalance", 0.002),
     ("queues", "hard", 115_027, "stage, too many layers", 3, "stage_imbalance", 0.002),
     ("flows", "hard", 842_018, "samples", None, "data_imbalance", 0.005),
     ("flows", "hard", 843_228, "samples", None, "data_imbalance", 0.005),
+    ("flows", "hard", 101_503, "hot expert", None, "expert_imbalance", 0.005),
     # Pauses of many ranks: some lie before a call of a second stream alone, or beside calls that hide them;
     # who waits inside fused kernels does so no longer, in groups of four, twice in a step, or as one group.
     ("flows", "hard", 116_011, "ranks, pauses", None, "periodic_pause-by-turns", 0.01),
@@ -74,7 +75,7 @@ FAULTS = [
     ("simulated", "hard", 133_013, "slow_nic:10", None, "slow_nic-56", 0.005),
 ]
 #: These are the work's own, or nobody's fault.
-NO_ALARM = ("stage_imbalance", "data_imbalance", "periodic_pause-by-turns")
+NO_ALARM = ("stage_imbalance", "data_imbalance", "expert_imbalance", "periodic_pause-by-turns")
 
 
 @pytest.mark.parametrize(("source", "mode", "seed", "drawn", "n_steps", "named", "off"), FAULTS)

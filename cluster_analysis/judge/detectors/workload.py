@@ -27,10 +27,12 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.is_slow_host])
-    is_known = (case.view.computing_us > 0) & ~in_slow_hosts[:, None]
-    work = relative_to_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
+    work, of_experts = (
+        relative_to_peers(np.log(np.where((one > 0) & ~in_slow_hosts[:, None], one, np.nan)), case.view)
+        for one in (case.view.computing_us, case.view.computing_at_equal_dense_us)
+    )
     yield from _data_imbalance(case.view, work, case.limits)
-    yield from _expert_imbalance(case.view, work, case.limits)
+    yield from _expert_imbalance(case.view, of_experts, case.limits)
     yield from _stage_imbalance(case, case.limits, case.ranks_of(slow))
 
 
@@ -44,7 +46,10 @@ def _uneven(kind: WorkloadKind, view: JobView, more: FloatArray, row: Evidence, 
 
 
 def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
-    """One finding when holders of experts differ in every step: some experts get more tokens."""
+    """One finding when holders of experts differ in every step: some experts get more tokens.
+
+    `work` (R, S) is how much longer ranks compute than peers, where these compute alike outside of experts.
+    """
     if not view.has_experts or (view.replica < 0).any():
         return
     codes, group = np.unique(view.sample, return_inverse=True)

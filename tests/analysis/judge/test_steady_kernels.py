@@ -365,7 +365,7 @@ def test_a_stage_that_is_a_host_has_more_work_where_kernels_of_all_stages_take_a
     slower: float, stage: int, is_work: bool
 ) -> None:
     evidence, where = job_of_stages({"MatMulV3": slower}, head=0.3, stage=stage, all_calls=True)
-    assert build_case(evidence, where, Thresholds()).stages_differ_by_work == is_work
+    assert build_case(evidence, where, Thresholds()).is_known_work("stage") == is_work
 
 
 def test_a_shortest_call_of_no_time_says_nothing_for_a_host_that_may_be_slow() -> None:
