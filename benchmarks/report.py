@@ -25,7 +25,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import pack
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_simulate.cli import main as simulate
 from tests.analysis.reports import builder
 from tools.chromium import ARGUMENTS, MISSING, find_chromium
@@ -49,7 +49,7 @@ def main() -> int:
         print(f"{'page':34} {'size MB':>8} {'render s':>9} {'ready ms':>8} {'drawn ms':>8} {'heap MB':>8}")
         for name, result in results(folder, is_quick):
             started = time.perf_counter()
-            page = html.render(result)
+            page = html.render(Reported(result))
             print_row(browser, folder, name, page, time.perf_counter() - started)
         print(f"\n{'1024 × 1024 matrix (baseline)':34} {'size MB':>8} {'':>9} {'drawn ms':>8}")
         for name, page in matrices().items():

@@ -47,7 +47,8 @@ class Reported(Struct, frozen=True):
     Attributes:
         result: what was found.
         comparison: what changed since the baseline, if one was named.
-        analysed: time of the analysis, for people; not for what must be the same for the same input.
+        analysed: time of the analysis, for people, where the document holds none; not for what must be the
+            same for the same input.
         collectives: gives the calls of all ranks, a table of schema COLLECTIVES a step. It takes time:
             a report asks only if it needs them.
     """

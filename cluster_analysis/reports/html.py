@@ -71,14 +71,12 @@ _SCRIPTS = (
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
     """Give the page."""
-    yield REPORT_NAME, render(given.result, given.comparison, given.analysed)
+    yield REPORT_NAME, render(given)
 
 
-def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
-    """Return the page as UTF-8; with a baseline it shows before, after and what moved.
-
-    `analysed` is the time to be shown at its head, where the document holds none.
-    """
+def render(given: Reported) -> bytes:
+    """Return the page as UTF-8; with a baseline it shows before, after and what moved."""
+    result, baseline = given.result, given.comparison
     parts = step_parts(result)
     sections = sections_of(result)
     values = {
@@ -100,8 +98,8 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "unusual_steps": unusual_steps(result),
         "imbalance": cost_of_imbalance(result.document),
         "parts_us": sum(part.mean_us for part in parts),
-        "payload": _payload(result, baseline, markdown.render(result, baseline, analysed)),
-        "analysed": phrases.moment(result.document.run.analysed or analysed),
+        "payload": _payload(result, baseline, markdown.ticket_of(given)),
+        "analysed": phrases.moment(result.document.run.analysed or given.analysed),
         "captured": phrases.moment(result.document.run.captured),
     }
     return assembled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.commands import commands
@@ -29,21 +29,13 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 def text(given: Reported, shown: Shown) -> str:
     """Return the report for stdout; it shows no time but that of the recording."""
-    return render(given.result, given.comparison, language=shown.language)
+    return ticket_of(structs.replace(given, analysed=None), shown.language)
 
 
-def render(
-    result: AnalysisResult,
-    baseline: Comparison | None = None,
-    analysed: str | None = None,
-    language: Language = "en",
-) -> str:
-    """Return the whole report as GitHub-flavoured Markdown; ends with a newline.
-
-    `analysed` is the time to be shown, where the document holds none.
-    """
-    document = result.document
-    ticket = _Ticket(result, language)
+def ticket_of(given: Reported, language: Language = "en") -> str:
+    """Return the whole report as GitHub-flavoured Markdown; ends with a newline."""
+    document = given.result.document
+    ticket = _Ticket(given.result, language)
     imbalance = cost_of_imbalance(document)
     lines = [
         f"## {ticket.said(say(f'verdict.{document.verdict}'))}",
@@ -54,7 +46,7 @@ def render(
         ticket.said(phrases.run_line(document)),
         "",
         *ticket.chosen(),
-        *ticket.header(analysed),
+        *ticket.header(given.analysed),
     ]
     open_points = [*ticket.problems(), *ticket.notes()]
     if document.verdict == "unknown":
@@ -63,8 +55,8 @@ def render(
         lines += ticket.findings_table()
         for number, finding in enumerate(document.findings, start=1):
             lines += ticket.details(number, finding)
-    if baseline is not None:
-        lines += ticket.changes(baseline)
+    if given.comparison is not None:
+        lines += ticket.changes(given.comparison)
     if document.verdict != "unknown":
         lines += open_points
     lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console
 from rich.containers import Lines
 from rich.padding import Padding
@@ -58,59 +59,45 @@ def _prose(text: str, style: str = "", *, lead: str = "", indent: int = 0) -> Pa
 
 
 def text(given: Reported, shown: Shown) -> str:
-    """Return the report for stdout."""
-    text = render(given.result, shown.width, shown.colour, given.comparison, shown.language)
-    return text + _replay(given.result, shown.language) if shown.is_verbose else text
-
-
-def render(
-    result: AnalysisResult,
-    width: int,
-    colour: bool,
-    baseline: Comparison | None = None,
-    language: Language = "en",
-) -> str:
-    """Return the text for a terminal of `width` columns, with colours where `colour`; ends with a newline.
-
-    With a baseline, what changed against it stands below the findings. `language` is that of all words.
-    """
-    stream = io.StringIO()
+    """Return the report for stdout: what was found, and below it what changed since a baseline."""
+    result, stream = given.result, io.StringIO()
     console = Console(
         file=stream,
-        width=max(width, _MIN_WIDTH),
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
+        width=max(shown.width, _MIN_WIDTH),
+        force_terminal=shown.colour,
+        color_system="standard" if shown.colour else None,
+        no_color=not shown.colour,
         highlight=False,
         emoji=False,
         markup=False,
         legacy_windows=False,
         _environ={},
     )
-    document = result.document
-    style = _VERDICT_STYLES[document.verdict]
-    sentence = verdicts.verdict_sentence(document).of(language)
-    console.print(_prose(f"{VERDICT_SIGNS[document.verdict]} {sentence}", style))
+    document, screen = result.document, _Screen(result, console, shown.language)
+    sentence = verdicts.verdict_sentence(document).of(shown.language)
+    sign, style = VERDICT_SIGNS[document.verdict], _VERDICT_STYLES[document.verdict]
+    console.print(_prose(f"{sign} {sentence}", style))
     imbalance = cost_of_imbalance(document)
     if imbalance is not None and imbalance.lost:
-        console.print(_prose(imbalance.sentence().of(language)))
-    console.print(_prose(phrases.run_line(document).of(language), "dim"))
+        screen.say(imbalance.sentence())
+    screen.say(phrases.run_line(document), "dim")
     for one in reasons(document)["choose"]:
-        console.print(_prose(subjects.plain(note(one).of(language))))
+        screen.say(note(one))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
-        _print_problems(result, console, language)
+        screen.problems()
     if document.findings:
         console.print()
-        console.print(_findings_table(result, console.width, language))
+        console.print(_findings_table(result, console.width, shown.language))
         if _news(result):
-            _print_next_checks(result, console, language)
-    if baseline is not None:
-        _print_changes(baseline, console, language)
+            screen.next_checks()
+    if given.comparison is not None:
+        screen.changes(given.comparison)
     if document.verdict != "unknown":
-        _print_problems(result, console, language)
+        screen.problems()
     # rich pads cells of a table to its width; trailing blanks are noise in a log.
     lines = stream.getvalue().replace("\N{NO-BREAK SPACE}", " ").rstrip("\n").split("\n")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    written = "\n".join(line.rstrip() for line in lines) + "\n"
+    return written + _replay(result, shown.language) if shown.is_verbose else written
 
 
 def _news(result: AnalysisResult) -> list[Finding]:
@@ -173,77 +160,80 @@ def _replay(result: AnalysisResult, language: Language) -> str:
     return "".join((f"{say('method.replay').of(language)}\n", *lines)) if lines else ""
 
 
-def _print_next_checks(result: AnalysisResult, console: Console, language: Language) -> None:
-    """What to do about the first finding, and about each other one that is an alarm; who the hosts are."""
-    document = result.document
-    first, *rest = document.findings
-    console.print()
-    alarms = [finding for finding in rest if finding.is_alarm]
-    checks = list(dict.fromkeys(next_check(finding).of(language) for finding in (first, *alarms)))
-    for number, check in enumerate(checks[:MAX_CHECKS]):
-        lead = say("then" if number else "next").of(language)
-        console.print(_prose(subjects.plain(check), lead=lead))
-    hosts = dict.fromkeys(host for finding in (first, *alarms) for host in finding.named_hosts)
-    locate = subjects.locator(result)
-    for place in first.named_places:
-        where = subjects.plain(locate(place).of(language))
-        console.print(_prose(where, lead=say("where").of(language)))
-    for command in commands(first, result)[:MAX_COMMANDS]:
-        # Not wrapped, because it is copied; with its host, so that it runs on the right one.
-        at = "" if command.place is None else f"  # {subjects.plain(locate(command.place).of(language))}"
-        console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)
-    known = [
-        say("host_is", host=host, address=subjects.plain(result.addresses[host]))
-        for host in hosts
-        if host in result.addresses
-    ]
-    if known:
-        console.print(_prose(joined(known, SEMICOLON).of(language)))
-    elif all(one.kind != "hosts_by_devices" for one in document.notes):  # else they are not known
-        asked = [*hosts][: max(1, min(len(first.named_hosts), MAX_COMMANDS))]
-        for naming, host in {naming_command(host, result): host for host in asked}.items():
-            hint = say("which_machine", host=host, command=naming) if naming else say("hosts_hint")
-            console.print(Text(subjects.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
+class _Screen(Struct, frozen=True):
+    """What is printed of a result, where, and in which language."""
 
+    result: AnalysisResult
+    console: Console
+    language: Language
 
-def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
-    console.print()
-    console.print(Text(say("baseline").of(language), style="bold"))
-    for _, phrase in changes.since(baseline):
-        console.print(_prose(subjects.plain(phrase.of(language)), indent=2))
-    sentences = changes.summary(baseline)
-    for sentence in sentences[:MAX_CHANGES]:
-        console.print(_prose(subjects.plain(sentence.of(language)), indent=2))
-    if not sentences:
-        nothing = say("nothing_compared" if baseline.refusals else "nothing_moved").of(language)
-        console.print(_prose(nothing, indent=2))
-    for why in changes.refusals(baseline)[:MAX_CHANGES]:
-        refused = subjects.plain(say("not_compared", why=why).of(language))
-        console.print(_prose(refused, "magenta", indent=2))
+    def say(self, phrase: Phrase, style: str = "", *, lead: Phrase | None = None, indent: int = 0) -> None:
+        said = subjects.plain(phrase.of(self.language))
+        lead_text = "" if lead is None else lead.of(self.language)
+        self.console.print(_prose(said, style, lead=lead_text, indent=indent))
 
+    def next_checks(self) -> None:
+        """Print what to do about the first finding, and each other one that is an alarm; who the hosts are."""
+        result, document = self.result, self.result.document
+        first, *rest = document.findings
+        self.console.print()
+        alarms = [finding for finding in rest if finding.is_alarm]
+        checks = {one.of(self.language): one for one in map(next_check, (first, *alarms))}
+        for number, check in enumerate([*checks.values()][:MAX_CHECKS]):
+            self.say(check, lead=say("then" if number else "next"))
+        hosts = dict.fromkeys(host for finding in (first, *alarms) for host in finding.named_hosts)
+        locate = subjects.locator(result)
+        for place in first.named_places:
+            self.say(locate(place), lead=say("where"))
+        for command in commands(first, result)[:MAX_COMMANDS]:
+            # Not wrapped, because it is copied; with its host, so that it runs on the right one.
+            where = "" if command.place is None else subjects.plain(locate(command.place).of(self.language))
+            line = ((say("run").of(self.language), "bold"), command.text, f"  # {where}" if where else "")
+            self.console.print(Text.assemble(*line), soft_wrap=True)
+        known = [
+            say("host_is", host=host, address=subjects.plain(result.addresses[host]))
+            for host in hosts
+            if host in result.addresses
+        ]
+        if known:
+            self.say(joined(known, SEMICOLON))
+        elif all(one.kind != "hosts_by_devices" for one in document.notes):  # else they are not known
+            asked = [*hosts][: max(1, min(len(first.named_hosts), MAX_COMMANDS))]
+            for naming, host in {naming_command(host, result): host for host in asked}.items():
+                hint = say("which_machine", host=host, command=naming) if naming else say("hosts_hint")
+                told = subjects.plain(hint.of(self.language))
+                self.console.print(Text(told, style="dim"), soft_wrap=bool(naming))
 
-def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
-    document = result.document
-    reported = phrases.problem_groups(document)
-    if reported:
-        console.print()
-        console.print(Text(say("problems", n=len(reported)).of(language), style="magenta"))
-        for one in reported[:MAX_PROBLEMS]:
-            console.print(_prose(phrases.problem_phrase(one, result).of(language), indent=2))
-        if len(reported) > MAX_PROBLEMS:
-            more = say("more_problems", n=len(reported) - MAX_PROBLEMS).of(language)
-            console.print(Text(f"  {more}", style="dim"))
-    _print_notes(result, console, language)
+    def changes(self, baseline: Comparison) -> None:
+        self.console.print()
+        self.console.print(Text(say("baseline").of(self.language), style="bold"))
+        sentences = changes.summary(baseline)
+        told = [*(phrase for _, phrase in changes.since(baseline)), *sentences[:MAX_CHANGES]]
+        if not sentences:
+            told.append(say("nothing_compared" if baseline.refusals else "nothing_moved"))
+        for phrase in told:
+            self.say(phrase, indent=2)
+        for why in changes.refusals(baseline)[:MAX_CHANGES]:
+            self.say(say("not_compared", why=why), "magenta", indent=2)
 
+    def problems(self) -> None:
+        """Print problems, and what could not be judged: first what can be put right, as on the page."""
+        document = self.result.document
+        reported = phrases.problem_groups(document)
+        if reported:
+            self.console.print()
+            heading = say("problems", n=len(reported)).of(self.language)
+            self.console.print(Text(heading, style="magenta"))
+        for group in reported[:MAX_PROBLEMS]:
+            self.say(phrases.problem_phrase(group, self.result), indent=2)
+        self._more("more_problems", len(reported) - MAX_PROBLEMS)
+        apart = reasons(document)
+        notes = [say(f"note.{name}", note=note(fact)) for name in TOLD for fact in apart[name]]
+        most = MAX_NOTES if document.verdict == "unknown" else 2
+        for one in notes[:most]:
+            self.say(one, "dim")
+        self._more("more_findings", len(notes) - most)
 
-def _print_notes(result: AnalysisResult, console: Console, language: Language) -> None:
-    """Print what could not be judged, first what can be put right, as on the page."""
-    document = result.document
-    apart = reasons(document)
-    reported = [say(f"note.{name}", note=note(fact)) for name in TOLD for fact in apart[name]]
-    most = MAX_NOTES if document.verdict == "unknown" else 2
-    for one in reported[:most]:
-        console.print(_prose(subjects.plain(one.of(language)), "dim"))
-    if len(reported) > most:
-        more = say("more_findings", n=len(reported) - most).of(language)
-        console.print(Text(f"  {more}", style="dim"))
+    def _more(self, key: str, n: int) -> None:
+        if n > 0:
+            self.console.print(Text(f"  {say(key, n=n).of(self.language)}", style="dim"))

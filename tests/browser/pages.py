@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from cluster_analysis.reports import html, runs_page
+from cluster_analysis.reports import runs_page
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 
 #: What is promised is held at both sizes: beyond 64 ranks and 12 hosts all are built alike.
 LARGE = 120
@@ -15,7 +16,7 @@ JOBS = {32: builder.Job(), LARGE: builder.Job(tp=8, dp=5, pp=3, n_steps=10)}
 @cache
 def degraded(n_ranks: int = 32) -> bytes:
     """Return the page of a job with a slow rank and a slow link."""
-    return html.render(builder.degraded(JOBS[n_ranks]))
+    return page_of(builder.degraded(JOBS[n_ranks]))
 
 
 @cache

@@ -5,18 +5,18 @@ from importlib import resources
 
 import pytest
 
-from cluster_analysis.reports import html
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser import pages
 from tests.browser.acting import open_every_finding
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PAGES = {
-    "healthy": lambda: html.render(builder.healthy()),
-    "unknown": lambda: html.render(builder.unknown()),
-    "one-rank": lambda: html.render(builder.healthy(builder.Job(1, 1, 1, 3))),
-    "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
+    "healthy": lambda: page_of(builder.healthy()),
+    "unknown": lambda: page_of(builder.unknown()),
+    "one-rank": lambda: page_of(builder.healthy(builder.Job(1, 1, 1, 3))),
+    "before-and-after": lambda: page_of(builder.degraded(), builder.comparison()),
     "120-ranks": lambda: pages.degraded(pages.LARGE),
     "several-runs": pages.several_runs,
 }

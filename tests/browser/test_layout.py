@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
-from cluster_analysis.reports import html
 from cluster_analysis.result import AnalysisResult
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser import pages
 from tests.browser.looking import READERS
 
@@ -35,13 +35,13 @@ def _of_many_steps() -> AnalysisResult:
 SHAPES: Mapping[str, Callable[[], bytes]] = {
     "degraded": pages.degraded,
     "120-ranks": lambda: pages.degraded(pages.LARGE),
-    "healthy": lambda: html.render(builder.healthy()),
-    "unknown": lambda: html.render(builder.unknown()),
-    "40-findings": lambda: html.render(builder.with_findings(builder.degraded(), 40)),
-    "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
-    "long-names": lambda: html.render(_named(LONG_NAME)),
-    "chinese-names": lambda: html.render(_named("训练节点-华东机房-{}号")),
-    "many-steps": lambda: html.render(_of_many_steps()),
+    "healthy": lambda: page_of(builder.healthy()),
+    "unknown": lambda: page_of(builder.unknown()),
+    "40-findings": lambda: page_of(builder.with_findings(builder.degraded(), 40)),
+    "before-and-after": lambda: page_of(builder.degraded(), builder.comparison()),
+    "long-names": lambda: page_of(_named(LONG_NAME)),
+    "chinese-names": lambda: page_of(_named("训练节点-华东机房-{}号")),
+    "many-steps": lambda: page_of(_of_many_steps()),
     "several-runs": pages.several_runs,
 }
 

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.reports import html
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser.acting import expect, wait_for_tip, wait_until_painted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -23,7 +23,7 @@ def one_rank(n_steps: int = 5):
 
 
 def test_the_page_of_one_rank_draws_its_steps_and_no_chart_that_compares_ranks(viewer):
-    page = viewer.open(html.render(one_rank()))
+    page = viewer.open(page_of(one_rank()))
 
     wait_until_painted(page, "#trend canvas")
     assert page.locator(".chart").evaluate_all("all => all.map((one) => one.id)") == ["trend", "memory"]
@@ -36,7 +36,7 @@ def test_the_page_of_one_rank_draws_its_steps_and_no_chart_that_compares_ranks(v
 
 
 def test_the_panel_of_a_rank_alone_holds_it_against_nobody(viewer):
-    page = viewer.open(html.render(one_rank()))
+    page = viewer.open(page_of(one_rank()))
     page.keyboard.press("/")
     page.keyboard.type("rank 0")
     page.keyboard.press("Enter")
@@ -80,7 +80,7 @@ def test_a_picture_is_a_table_as_well(kept):
 
 
 def test_a_healthy_page_paints_no_rank_in_the_colour_of_a_fault(viewer):
-    page = viewer.open(html.render(builder.healthy()))
+    page = viewer.open(page_of(builder.healthy()))
     for rank in (0, 17):
         page.evaluate(
             f"history.replaceState(null, '', '#show=rank:{rank}'); dispatchEvent(new Event('popstate'))"
@@ -98,7 +98,7 @@ def test_memory_stands_first_where_a_rank_is_nearly_full(viewer):
         (result, "trend"),
         (builder.with_tables(result, {**result.tables, "memory_peaks": full}), "memory"),
     ):
-        page = viewer.open(html.render(one))
+        page = viewer.open(page_of(one))
         wait_until_painted(page, "#memory canvas", n_colours=3)
         assert page.locator(".chart").first.get_attribute("id") == first
     expect(page.locator("#memory .legend")).to_contain_text("above 92 % of the capacity")

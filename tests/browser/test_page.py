@@ -5,12 +5,12 @@ from importlib.resources import files
 
 import pytest
 
-from cluster_analysis.reports import html
 from cluster_fleet.page import page as fleet_page
 from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
 from cluster_words.amounts import format_ms
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser import pages
 from tests.browser.acting import (
     choose_everything,
@@ -67,7 +67,7 @@ def test_switches_change_language_and_theme_and_are_remembered(viewer):
 
 def test_chinese_leaves_no_english_heading_behind(viewer):
     with_problem = builder.with_hostile_names(builder.degraded())
-    page = viewer.open(html.render(with_problem), locale="zh-CN")
+    page = viewer.open(page_of(with_problem), locale="zh-CN")
     expect(page.locator("#bars-sort option").first).to_have_text("卡序号")
 
     headings = page.locator("h1, h2, h3, th, .choice, nav a, option").all_inner_texts()
@@ -78,7 +78,7 @@ def test_chinese_leaves_no_english_heading_behind(viewer):
 
 
 def test_marks_of_a_finding_are_told_in_each_legend_and_absent_where_nothing_is_marked(kept, viewer):
-    for page, number in ((kept(), 4), (viewer.open(html.render(builder.healthy())), 0)):
+    for page, number in ((kept(), 4), (viewer.open(page_of(builder.healthy())), 0)):
         wait_until_painted(page, "#map canvas", n_colours=2)
         expect(page.locator(".legend", has_text="named by a finding")).to_have_count(number)
 
@@ -103,7 +103,7 @@ def test_top_n_are_the_largest_and_not_the_first(kept):
 
 
 def test_names_that_try_to_be_markup_stay_text(viewer):
-    page = viewer.open(html.render(builder.with_hostile_names(builder.degraded())))
+    page = viewer.open(page_of(builder.with_hostile_names(builder.degraded())))
     open_finding(page)
     page.locator("#map canvas").hover(position={"x": 15, "y": 30})
 
@@ -117,14 +117,14 @@ def test_names_that_try_to_be_markup_stay_text(viewer):
     ids=["unknown", "one-rank-one-step", "no-tables"],
 )
 def test_pages_with_little_on_them_break_nothing(viewer, result):
-    page = viewer.open(html.render(result))
+    page = viewer.open(page_of(result))
     choose_everything(page)
     open_every_finding(page)
     expect(page.locator(".badge")).to_be_visible()
 
 
 def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
-    page = viewer.open(html.render(builder.degraded(), builder.comparison()))
+    page = viewer.open(page_of(builder.degraded(), builder.comparison()))
 
     rows = page.locator("#changes tbody tr")
     expect(rows).to_have_count(4)

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cluster_analysis.reports import html
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser.pages import JOBS, several_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -29,9 +29,7 @@ def printed_shares(path):
 
 PAGES = {
     **{
-        f"{job.n_ranks}-ranks": partial(
-            lambda one: html.render(builder.degraded(one), builder.comparison()), job
-        )
+        f"{job.n_ranks}-ranks": partial(lambda one: page_of(builder.degraded(one), builder.comparison()), job)
         for job in JOBS.values()
     },
     "several-runs": several_runs,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.reports import html
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser.acting import expect, open_every_finding, open_finding, wait_for_tip
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -27,7 +27,7 @@ def test_page_of_a_real_capture_opens_and_draws_without_an_error(viewer, tmp_pat
 
 
 def test_page_of_ten_thousand_ranks_draws_and_keeps_the_slow_rank_visible(viewer):
-    page = viewer.open(html.render(builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))))
+    page = viewer.open(page_of(builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))))
     open_finding(page)
     page.locator("#bars-sort").select_option("compute_only")
     page.locator("#bars-top").select_option("16")

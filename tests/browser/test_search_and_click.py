@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from cluster_analysis.reports import html
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import page_of
 from tests.browser import pages
 from tests.browser.acting import expect, open_finding, wait_for_tip, wait_until_painted
 from tests.browser.looking import CHARTS, chosen, show, stands_at_its_top
@@ -143,7 +143,7 @@ def test_charts_show_the_metric_of_the_costliest_finding_first(kept):
 
 
 def test_a_healthy_job_looks_healthy(viewer):
-    page = viewer.open(html.render(builder.healthy()))
+    page = viewer.open(page_of(builder.healthy()))
     ends = page.evaluate("clusterReport.scale('computing', 'deviation')")
 
     assert ends[0] <= -0.05

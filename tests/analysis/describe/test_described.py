@@ -18,7 +18,6 @@ from cluster_analysis.describe.spreads import QUARTILES, between_ranks, quartile
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.reports import html
 from cluster_analysis.reports.page.drawn import device_map, memory_curves, packet_bars
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables import schema
@@ -26,6 +25,7 @@ from cluster_analysis.tables.columns_described import MemoryPeaks
 from cluster_analysis.tables.columns_measured import Links, Operators, Steps
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import HostId, ParallelSizes, Rank
+from tests.analysis.reports.pages import page_of
 from tests.analysis.runs import real, write_small_run
 
 NOWHERE = Topology((), {}, {}, {}, ParallelSizes(), {})
@@ -99,7 +99,7 @@ def test_one_rank_alone_has_its_kernels_memory_and_communication_on_the_page(tmp
     run_of_one.mkdir()
     (run_of_one / "rank0_ascend_pt").symlink_to(real("resnet-2of8-pt-text") / "rank0_ascend_pt")
     with examined(AnalyseOptions(run_of_one, tmp_path / "out")) as run:
-        page = html.render(judged(run)).decode()
+        page = page_of(judged(run)).decode()
     for word in ("ForeachAddList", "Kernels between ranks", "Communication by group", "APP"):
         assert word in page
 
@@ -153,7 +153,7 @@ def test_memory_packets_clock_and_idle_time_of_a_database_are_drawn(tmp_path: Pa
     assert max(bar.share for bar in packet_bars(result)) == 1.0
     (cells,) = [cells for _, cells in device_map(result)]
     assert any("1800 MHz" in line for cell in cells for line in cell.lines)
-    page = html.render(result).decode()
+    page = page_of(result).decode()
     assert page.count("<polyline") == sum(len(one.lines) for one in curves)
     assert "Free time and the host" in page
 
@@ -165,7 +165,7 @@ def test_flops_of_r1_are_a_map_and_its_costs_and_groups_are_on_the_page(tmp_path
     assert result.tables["flops"]["share_of_largest"].to_pylist() == pytest.approx(shares, abs=1e-5)
     (cells,) = [cells for _, cells in device_map(result)]
     assert [round(cell.shade, 5) for cell in cells] == shares
-    page = html.render(result).decode()
+    page = page_of(result).decode()
     for section in ("Step trace of r1.x", "Communication and waiting by rank (r1.x)"):
         assert section in page
     assert "1,112" in page or "270.25" in page

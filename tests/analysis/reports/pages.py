@@ -1,4 +1,4 @@
-"""A page as its readers see it, without a browser."""
+"""Reports of results, as their readers see them: the page without a browser, the terminal, the ticket."""
 
 import base64
 import json
@@ -7,6 +7,30 @@ import zlib
 from html.parser import HTMLParser
 
 import numpy as np
+
+from cluster_analysis.judge.baseline import Comparison
+from cluster_analysis.reports import html, markdown, terminal
+from cluster_analysis.result import AnalysisResult, Reported, Shown
+from cluster_run.said.chinese import Language
+
+
+def page_of(result: AnalysisResult, since: Comparison | None = None) -> bytes:
+    return html.render(Reported(result, since))
+
+
+def on_terminal(
+    result: AnalysisResult,
+    width: int = 200,
+    since: Comparison | None = None,
+    language: Language = "en",
+    *,
+    colour: bool = False,
+) -> str:
+    return terminal.text(Reported(result, since), Shown(language, width, colour))
+
+
+def ticket_of(result: AnalysisResult, since: Comparison | None = None, language: Language = "en") -> str:
+    return markdown.ticket_of(Reported(result, since), language)
 
 
 class Elements(HTMLParser):

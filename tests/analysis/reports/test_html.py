@@ -12,12 +12,11 @@ from hypothesis.extra import numpy as hnp
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import pack
 from cluster_words.pages import PAGE_STYLE
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
-from tests.analysis.reports.pages import Elements, unpack
+from tests.analysis.reports.pages import Elements, page_of, unpack
 from tests.analysis.said import next_check, summary
 
 
@@ -27,12 +26,12 @@ def payload(page: bytes) -> str:
 
 def shown(result) -> str:
     """What a reader of the page sees."""
-    return Elements(html.render(result).decode()).text
+    return Elements(page_of(result).decode()).text
 
 
 @pytest.fixture(scope="module")
 def page() -> bytes:
-    return html.render(builder.degraded())
+    return page_of(builder.degraded())
 
 
 def test_payload_holds_findings_json_word_for_word(page):
@@ -85,9 +84,7 @@ def test_a_finding_that_saves_nothing_even_then_costs_nothing_measurable():
 
 
 def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
-    degraded, healthy = (
-        Elements(html.render(one).decode()) for one in (builder.degraded(), builder.healthy())
-    )
+    degraded, healthy = (Elements(page_of(one).decode()) for one in (builder.degraded(), builder.healthy()))
     assert f"rank {builder.SLOW_RANK}, which a finding below names" in degraded.text
     assert re.search(rf"rank {builder.SLOW_RANK}: \d", degraded.text)
     assert "the rank with most of it" in healthy.text
@@ -115,11 +112,11 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 
 def test_names_that_try_to_be_markup_are_text():
-    page = html.render(builder.with_hostile_names(builder.degraded())).decode()
+    page = page_of(builder.with_hostile_names(builder.degraded())).decode()
     elements = Elements(page)
     assert [tag for tag, _ in elements.found if tag in ("img", "i") and "onerror" in _] == []
     assert sum(tag == "script" for tag, _ in elements.found) == sum(
-        tag == "script" for tag, _ in Elements(html.render(builder.degraded()).decode()).found
+        tag == "script" for tag, _ in Elements(page_of(builder.degraded()).decode()).found
     )
     assert "<script>alert(1)</script>" in elements.text
     assert "</script><b>x" in elements.text
@@ -127,7 +124,7 @@ def test_names_that_try_to_be_markup_are_text():
 
 def test_healthy_and_unknown_share_neither_sign_nor_words():
     pages = {
-        name: html.render(make()).decode()
+        name: page_of(make()).decode()
         for name, make in (("healthy", builder.healthy), ("unknown", builder.unknown))
     }
     assert 'class="verdict is-healthy"' in pages["healthy"]
@@ -154,7 +151,7 @@ def test_a_healthy_page_that_lists_a_rank_does_not_say_that_no_rank_is_at_fault(
 def test_addresses_stay_out_unless_they_may_be_shown():
     result = builder.degraded()
     named = builder.with_addresses(result, {"1": "node-secret-1"})
-    assert b"node-secret" not in html.render(result)
+    assert b"node-secret" not in page_of(result)
     assert "rank 5 = node-secret-1 / device 5" in shown(named)
 
 
@@ -168,11 +165,11 @@ def test_a_result_without_tables_still_makes_a_page():
 )
 def test_a_thousand_ranks_stay_under_six_megabytes_and_ten_thousand_under_twenty_five(dp, pp, most_mb):
     result = builder.degraded(builder.Job(tp=8, dp=dp, pp=pp, n_steps=10))
-    assert len(html.render(result)) < most_mb * 1_000_000
+    assert len(page_of(result)) < most_mb * 1_000_000
 
 
 def test_a_baseline_shows_what_moved_and_what_was_refused():
-    page = html.render(builder.degraded(), builder.comparison())
+    page = page_of(builder.degraded(), builder.comparison())
     header, _ = unpack(payload(page))
     text = Elements(page.decode()).text
     assert "The step takes 283 ms, before 268 ms: 5.5 % longer" in text
@@ -181,7 +178,7 @@ def test_a_baseline_shows_what_moved_and_what_was_refused():
 
 
 def test_a_baseline_without_changes_says_so():
-    page = html.render(builder.degraded(), Comparison((), ()))
+    page = page_of(builder.degraded(), Comparison((), ()))
     assert "Nothing moved beyond noise." in Elements(page.decode()).text
 
 
@@ -192,10 +189,10 @@ def test_licence_of_the_chart_library_is_in_the_page(page):
 
 def test_a_finding_leads_to_its_page_of_the_documents(monkeypatch):
     monkeypatch.setenv("CLUSTER_PROFILER_DOCS_URL", "https://docs.example/")
-    linked = html.render(builder.degraded()).decode()
+    linked = page_of(builder.degraded()).decode()
     assert '<a href="https://docs.example/findings.html#slow_rank">' in linked
     monkeypatch.delenv("CLUSTER_PROFILER_DOCS_URL")
-    page = html.render(builder.degraded()).decode()
+    page = page_of(builder.degraded()).decode()
     assert 'data-zh="docs/zh/findings.md#slow_rank">docs/findings.md#slow_rank</code>' in page
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.step_time import cost_of_imbalance
 from cluster_analysis.sentences import phrases, verdicts
 from cluster_analysis.sentences.costs import Cost, cost_between, cost_of
@@ -19,7 +18,7 @@ from cluster_words.amounts import format_ms
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
-from tests.analysis.reports.pages import Elements
+from tests.analysis.reports.pages import Elements, on_terminal, page_of, ticket_of
 
 
 def with_costs(*costs):
@@ -47,9 +46,9 @@ CASES = {
 def test_page_console_and_ticket_write_each_cost_alike(costs, language):
     result = with_costs(*costs)
     step_ms = result.document.run.step_ms
-    page = Elements(html.render(result).decode(), language).text
-    console = terminal.render(result, 200, False, language=language)
-    ticket = markdown.render(result, language=language).replace("\\", "")
+    page = Elements(page_of(result).decode(), language).text
+    console = on_terminal(result, 200, language=language)
+    ticket = ticket_of(result, language=language).replace("\\", "")
     for finding in result.document.findings:
         written = cost_of(finding).phrase(step_ms).of(language)
         for text in (page, console, ticket):
@@ -68,7 +67,7 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
 
 
 def test_a_bound_stands_in_the_place_of_a_cost_that_is_not_known():
-    console = terminal.render(with_costs(*CASES["bound"]), 200, False)
+    console = on_terminal(with_costs(*CASES["bound"]), 200)
     assert "up to 55.3 ms" in console
     assert "unknown  " not in console
     assert "  ?  " not in console
@@ -88,9 +87,9 @@ def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(langu
     first, *rest = result.document.findings
     least = replace(first, facts=(*first.facts, fact("cost_at_least")))
     result = builder.with_document(result, findings=(least, *rest))
-    page = Elements(html.render(result).decode(), language).text
-    console = terminal.render(result, 200, False, language=language)
-    ticket = markdown.render(result, language=language).replace("\\", "")
+    page = Elements(page_of(result).decode(), language).text
+    console = on_terminal(result, 200, language=language)
+    ticket = ticket_of(result, language=language).replace("\\", "")
     headline = verdicts.verdict_sentence(result.document).of(language)
     split = cost_of_imbalance(result.document).sentence().of(language)
     for text in (page, console, ticket, headline, split):
@@ -104,21 +103,21 @@ def test_the_least_that_is_nothing_is_not_known():
 
 def test_costs_of_nothing_in_a_step_of_unknown_length_are_written():
     nothing = builder.with_run(with_costs((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), step_ms=None)
-    assert "0 ms a step" in Elements(html.render(nothing).decode()).text
+    assert "0 ms a step" in Elements(page_of(nothing).decode()).text
 
 
 def test_nothing_is_painted_on_a_healthy_page():
-    page = html.render(builder.healthy()).decode()
+    page = page_of(builder.healthy()).decode()
     assert "beside is-far" not in page
-    assert "beside is-far" in html.render(builder.degraded()).decode()
+    assert "beside is-far" in page_of(builder.degraded()).decode()
 
 
 def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
     known = builder.with_run(builder.degraded(), mapping="run1/host_ips_mapping.txt")
     command = "grep ' 1$' run1/host_ips_mapping.txt"
-    assert command in terminal.render(known, 100, False)
-    assert command in Elements(html.render(known).decode()).text
-    assert "grep" not in terminal.render(builder.with_addresses(known, {"1": "node-1"}), 100, False)
+    assert command in on_terminal(known, 100)
+    assert command in Elements(page_of(known).decode()).text
+    assert "grep" not in on_terminal(builder.with_addresses(known, {"1": "node-1"}), 100)
 
 
 # What unevenness costs, as terminal, ticket and page tell it.
@@ -128,9 +127,9 @@ def told(result):
     """Everything that a reader can see of it, in both languages."""
     return "\n".join(
         [
-            html.render(result).decode(),
-            *(markdown.render(result, language=one) for one in ("en", "zh")),
-            *(terminal.render(result, 200, False, language=one) for one in ("en", "zh")),
+            page_of(result).decode(),
+            *(ticket_of(result, language=one) for one in ("en", "zh")),
+            *(on_terminal(result, 200, language=one) for one in ("en", "zh")),
         ]
     )
 
@@ -145,16 +144,16 @@ def test_terminal_ticket_and_page_tell_the_same_price():
     imbalance = cost_of_imbalance(builder.degraded().document)
     for language in ("en", "zh"):
         sentence = imbalance.sentence().of(language)
-        assert sentence in terminal.render(builder.degraded(), 200, False, language=language)
-        assert sentence in markdown.render(builder.degraded(), language=language)
-        assert sentence in html.render(builder.degraded()).decode().replace("\N{NO-BREAK SPACE}", " ")
+        assert sentence in on_terminal(builder.degraded(), 200, language=language)
+        assert sentence in ticket_of(builder.degraded(), language=language)
+        assert sentence in page_of(builder.degraded()).decode().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_healthy_job_blames_nobody_for_the_difference():
     imbalance = cost_of_imbalance(builder.healthy().document)
     assert imbalance.lost == ()
     assert imbalance.sentence().en == "268 ms a step, 266 ms if all ranks were alike."
-    assert "if all ranks were alike" not in terminal.render(builder.healthy(), 200, False)
+    assert "if all ranks were alike" not in on_terminal(builder.healthy(), 200)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import commands, html, markdown, terminal
+from cluster_analysis.reports import commands, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import verdicts
@@ -23,6 +23,7 @@ from cluster_tell.verdict import read_verdict
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
+from tests.analysis.reports.pages import on_terminal, page_of, ticket_of
 
 RESULTS = {
     "degraded": builder.degraded,
@@ -35,19 +36,19 @@ RESULTS = {
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_text_is_as_agreed_at_each_width(name, width):
-    assert_gold(f"terminal-{name}-{width}.txt", terminal.render(RESULTS[name](), width, colour=False))
+    assert_gold(f"terminal-{name}-{width}.txt", on_terminal(RESULTS[name](), width))
 
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_chinese_text_is_as_agreed(name):
-    text = terminal.render(RESULTS[name](), 80, colour=False, language="zh")
+    text = on_terminal(RESULTS[name](), 80, language="zh")
     assert_gold(f"terminal-{name}-80-zh.txt", text)
 
 
 @pytest.mark.parametrize("width", [40, 57, 80, 200])
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_no_line_but_a_command_to_be_copied_is_wider_than_the_terminal(name, width):
-    text = terminal.render(RESULTS[name](), width, colour=False)
+    text = on_terminal(RESULTS[name](), width)
     assert max(len(line) for line in text.splitlines() if not line.startswith("Run: ")) <= width
 
 
@@ -55,7 +56,7 @@ def test_no_line_but_a_command_to_be_copied_is_wider_than_the_terminal(name, wid
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_no_line_ends_before_a_unit_or_a_closing_mark_whatever_the_width(name, language):
     result = RESULTS[name]()
-    texts = [terminal.render(result, width, False, language=language) for width in range(50, 130, 3)]
+    texts = [on_terminal(result, width, language=language) for width in range(50, 130, 3)]
     torn = re.compile(r"[0-9]\n *(?:ms|s|µs|%|[张台步个次条])(?![A-Za-z])|\n *[，。；：）]")
     assert [found[0] for text in texts for found in torn.finditer(text)] == []
     assert [text for text in texts if "\N{NO-BREAK SPACE}" in text] == []
@@ -63,41 +64,39 @@ def test_no_line_ends_before_a_unit_or_a_closing_mark_whatever_the_width(name, l
 
 def test_colours_only_where_asked_for():
     result = builder.degraded()
-    assert "\x1b[" in terminal.render(result, 80, colour=True)
-    assert "\x1b[" not in terminal.render(result, 80, colour=False)
+    assert "\x1b[" in on_terminal(result, 80, colour=True)
+    assert "\x1b[" not in on_terminal(result, 80)
 
 
 def test_colours_change_no_word():
     result = builder.unknown()
-    coloured = terminal.render(result, 80, colour=True)
+    coloured = on_terminal(result, 80, colour=True)
     bare = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
-    assert bare == terminal.render(result, 80, colour=False).splitlines()
+    assert bare == on_terminal(result, 80).splitlines()
 
 
 def test_healthy_degraded_and_unknown_start_with_signs_of_their_own():
-    signs = [terminal.render(RESULTS[name](), 80, False)[0] for name in ("healthy", "degraded", "unknown")]
+    signs = [on_terminal(RESULTS[name](), 80)[0] for name in ("healthy", "degraded", "unknown")]
     assert signs == ["✓", "▲", "?"]
 
 
 def test_a_name_cannot_move_the_cursor():
     result = builder.with_hostile_names(builder.degraded())
     result.addresses["1"] = "node\x1b[2J\r\u202efnord"
-    text = terminal.render(result, 200, colour=False)
+    text = on_terminal(result, 200)
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "fnord" in text
 
 
 def test_a_baseline_says_what_moved_and_what_was_refused():
-    assert_gold(
-        "terminal-baseline-80.txt", terminal.render(builder.degraded(), 80, False, builder.comparison())
-    )
+    assert_gold("terminal-baseline-80.txt", on_terminal(builder.degraded(), 80, builder.comparison()))
 
 
 def test_a_baseline_that_changed_nothing_says_so():
-    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison((), ()))
+    assert "nothing moved beyond noise" in on_terminal(builder.healthy(), 80, Comparison((), ()))
     refused = Comparison((), (fact("other_number_of_ranks", before=32, after=64),))
-    assert "nothing could be compared" in terminal.render(builder.healthy(), 80, False, refused)
+    assert "nothing could be compared" in on_terminal(builder.healthy(), 80, refused)
 
 
 def test_what_costs_nothing_takes_no_row_from_what_costs_something():
@@ -105,10 +104,10 @@ def test_what_costs_nothing_takes_no_row_from_what_costs_something():
     first, *rest = result.document.findings
     cost = {"cost_low_ms": 0.0, "cost_high_ms": 0.0, "cumulative_saving_ms": None}
     nothing = [replace(one, severity="info", **cost) for one in rest]
-    text = terminal.render(builder.with_document(result, findings=(first, *nothing)), 100, colour=False)
+    text = on_terminal(builder.with_document(result, findings=(first, *nothing)), 100)
     assert " 0 ms" not in text
     assert "2 more in findings.json and report.html" in text
-    alone = terminal.render(builder.with_document(builder.healthy(), findings=nothing), 100, colour=False)
+    alone = on_terminal(builder.with_document(builder.healthy(), findings=nothing), 100)
     assert alone.split("\n\n")[1].strip() == "2 more in findings.json and report.html"
 
 
@@ -123,7 +122,7 @@ def test_what_is_no_alarm_adds_nothing_to_what_is_lost():
 
 def test_many_findings_stay_within_a_screen():
     result = builder.with_findings(builder.degraded(), 40)
-    text = terminal.render(result, 100, colour=False)
+    text = on_terminal(result, 100)
     assert "35 more in findings.json and report.html" in text
     assert len(text.splitlines()) <= 24
 
@@ -132,8 +131,8 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
     result = builder.degraded()
     host = result.document.findings[0].hosts[0]
     named = replace(result, addresses={host: "node-17.cluster"})
-    assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
-    assert "--show-addresses names the hosts" in terminal.render(result, 100, colour=False)
+    assert f"host {host} is node-17.cluster" in on_terminal(named, 100)
+    assert "--show-addresses names the hosts" in on_terminal(result, 100)
 
 
 @pytest.mark.parametrize(
@@ -143,13 +142,13 @@ def test_verbose_says_how_well_the_replay_fits(language, said):
     given = Reported(builder.with_document(builder.degraded(), replay={"copied_waiting_share": 0.25}))
     assert f"25.0 % {said}" in terminal.text(given, Shown(language, 100, is_verbose=True))
     assert said not in terminal.text(given, Shown(language, 100))
-    assert said in html.render(given.result).decode()
+    assert said in page_of(given.result).decode()
 
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_ticket_is_as_agreed_in_both_languages(name):
-    assert_gold(f"ticket-{name}.md", markdown.render(RESULTS[name]()))
-    assert_gold(f"ticket-{name}-zh.md", markdown.render(RESULTS[name](), language="zh"))
+    assert_gold(f"ticket-{name}.md", ticket_of(RESULTS[name]()))
+    assert_gold(f"ticket-{name}-zh.md", ticket_of(RESULTS[name](), language="zh"))
 
 
 def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
@@ -157,8 +156,8 @@ def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
     first = replace(result.document.findings[0], cost_ms_per_step=None, cumulative_saving_ms=None)
     uncosted = builder.with_document(result, findings=(first, *result.document.findings[1:]))
     for render in (
-        lambda language: markdown.render(uncosted, language=language),
-        lambda language: terminal.render(uncosted, 100, False, language=language),
+        lambda language: ticket_of(uncosted, language=language),
+        lambda language: on_terminal(uncosted, 100, language=language),
     ):
         assert "unknown" in render("en")
         assert "未知" in render("zh")
@@ -166,11 +165,11 @@ def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
 
 
 def test_a_ticket_with_a_baseline_is_as_agreed():
-    assert_gold("ticket-baseline.md", markdown.render(builder.degraded(), builder.comparison()))
+    assert_gold("ticket-baseline.md", ticket_of(builder.degraded(), builder.comparison()))
 
 
 def test_names_cannot_be_markup():
-    text = markdown.render(builder.with_hostile_names(builder.degraded()))
+    text = ticket_of(builder.with_hostile_names(builder.degraded()))
     assert "<script" not in text
     assert "<img" not in text
     assert "<i>" not in text
@@ -180,7 +179,7 @@ def test_names_cannot_be_markup():
 def test_a_pipe_in_a_name_does_not_split_a_cell():
     result = builder.with_findings(builder.degraded(), 1)
     result.addresses["1"] = "a|b"
-    rows = [line for line in markdown.render(result).splitlines() if line.startswith("| 1 |")]
+    rows = [line for line in ticket_of(result).splitlines() if line.startswith("| 1 |")]
     assert len(rows) == 1
     assert rows[0].replace("\\|", "").count("|") == 8
 
@@ -210,16 +209,16 @@ def lacking(ranks: range) -> AnalysisResult:
 )
 def test_what_many_ranks_lack_is_told_once(ranks: range, english: str, chinese: str) -> None:
     result = lacking(ranks)
-    said, in_chinese = terminal.render(result, 300, False), terminal.render(result, 300, False, language="zh")
+    said, in_chinese = on_terminal(result, 300), on_terminal(result, 300, language="zh")
     assert "2 problems: some data is missing, damaged or changed" in said
     assert english in said
     assert chinese in in_chinese
     assert "host 1, rank 7, communication.json: truncated at byte 9" in said
     assert said.count(MATRIX) == 1
-    ticket = markdown.render(result).replace("\\", "")
+    ticket = ticket_of(result).replace("\\", "")
     assert english in ticket
     assert ticket.count(MATRIX) == 1
-    page = html.render(result).decode()
+    page = page_of(result).decode()
     assert "2 problems: some data is missing" in page
     assert english.split(", " + MATRIX, maxsplit=1)[0].rsplit(", ", maxsplit=1)[-1] in page
     assert page.count(f"<code>{MATRIX}</code>") == 1
@@ -240,9 +239,9 @@ def test_every_report_tells_a_place_in_the_same_words(tmp_path):
     trace = json.loads(gzip.decompress(perfetto.render(result, [])))
     finding = next(event for event in trace["traceEvents"] if event["args"].get("name") == "slow_rank-5")
     assert finding
-    assert f"Where: {WHERE}" in terminal.render(result, 100, colour=False)
-    assert WHERE in markdown.render(result)
-    assert WHERE in html.render(result).decode()
+    assert f"Where: {WHERE}" in on_terminal(result, 100)
+    assert WHERE in ticket_of(result)
+    assert WHERE in page_of(result).decode()
     assert WHERE in read_verdict(tmp_path / "findings.json").headline()
 
 
@@ -271,12 +270,12 @@ def test_commands_of_a_link_ask_both_ends_and_test_between_them():
 def test_a_command_for_one_of_two_hosts_says_for_which():
     result = builder.degraded()
     link = builder.with_document(result, findings=result.document.findings[1:])
-    printed = terminal.render(link, 80, False)
+    printed = on_terminal(link, 80)
     for end in ("rank 2 = host 1 / device 2", "rank 10 = host 2 / device 2"):
         assert re.search(rf"Run: hccn_tool -i 2 -link -g; .*-stat -g  # {end}\n", printed)
     said = r"rank 10 = host 2 / device 2(</span>)+\s*<code>hccn_tool -i 2 -link -g"
-    assert re.search(said, html.render(link).decode().replace("\N{NO-BREAK SPACE}", " "))
-    assert "; npu-smi info -t health -i 5\n" in terminal.render(result, 80, False)
+    assert re.search(said, page_of(link).decode().replace("\N{NO-BREAK SPACE}", " "))
+    assert "; npu-smi info -t health -i 5\n" in on_terminal(result, 80)
 
 
 def test_a_workload_finding_has_no_commands():
@@ -292,17 +291,17 @@ def test_that_only_one_of_several_jobs_was_analysed_stands_before_all_else_that_
     result = make()
     result = builder.with_document(result, notes=(*result.document.notes, CHOSEN))
     said = "only a is analysed here"
-    text = " ".join(terminal.render(result, 80, colour=False).split())
+    text = " ".join(on_terminal(result, 80).split())
     assert text.count(said) == 1
     assert not re.search(r"problem|Next: |Can be put right", text.partition(said)[0])
-    assert markdown.render(result).replace("\\", "").partition("### ")[0].count(said) == 1
-    assert said in html.render(result).decode().partition('<section id="step">')[0]
+    assert ticket_of(result).replace("\\", "").partition("### ")[0].count(said) == 1
+    assert said in page_of(result).decode().partition('<section id="step">')[0]
 
 
 def test_notes_that_are_not_shown_are_counted():
     kinds = ("no_operators", "no_start_times", "steps_as_a_whole", "unpaired_messages")
     result = builder.with_document(builder.degraded(), notes=tuple(fact(one) for one in kinds))
-    text = terminal.render(result, 80, colour=False)
+    text = on_terminal(result, 80)
     assert text.count("Stays open") + text.count("Can be put right") == 2
     assert text.endswith("  2 more in findings.json and report.html\n")
 
@@ -311,9 +310,9 @@ def test_nobody_is_sent_for_names_of_hosts_that_no_file_holds():
     result = builder.degraded()
     finding = replace(result.document.findings[0], hosts=(HostId("2"),))
     result = builder.with_document(result, findings=(finding,))
-    assert "--show-addresses" in terminal.render(result, 80, colour=False)
+    assert "--show-addresses" in on_terminal(result, 80)
     result = builder.with_document(result, notes=(fact("hosts_by_devices", n_hosts=2, why="none"),))
-    assert "--show-addresses" not in terminal.render(result, 80, colour=False)
+    assert "--show-addresses" not in on_terminal(result, 80)
 
 
 def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is(tmp_path):
@@ -325,7 +324,7 @@ def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is(tmp_path):
     path = tmp_path / "findings.json"
     path.write_text(document_to_json(result.document))
     (told,) = read_verdict(path).findings
-    for text in (terminal.render(result, 120, colour=False), markdown.render(result), told.text()):
+    for text in (on_terminal(result, 120), ticket_of(result), told.text()):
         assert re.search(r"up to \d+(\.\d+)? ms", text)
 
 
@@ -334,7 +333,7 @@ def test_a_job_of_one_rank_is_told_so_whatever_it_did_not_record():
     result = builder.with_run(builder.unknown(), ranks=1, expected_ranks=1)
     few = fact("few_peers", n_ranks=1, min_peers=3)
     result = builder.with_document(result, problems=(lacking,), notes=(few,))
-    text = " ".join(terminal.render(result, 80, colour=False).split())
+    text = " ".join(on_terminal(result, 80).split())
     assert "the job has one rank, and no other to compare it with" in text
     assert "peers" not in text
 
@@ -342,9 +341,7 @@ def test_a_job_of_one_rank_is_told_so_whatever_it_did_not_record():
 def test_information_stands_apart_from_alarms_on_the_terminal_too():
     first, second = builder.degraded().document.findings
     findings = (first, replace(second, severity="info"))
-    lines = terminal.render(builder.with_document(builder.degraded(), findings=findings), 100, False).split(
-        "\n"
-    )
+    lines = on_terminal(builder.with_document(builder.degraded(), findings=findings), 100).split("\n")
     (apart,) = [at for at, line in enumerate(lines) if "Noticed, no reason for an alarm:" in line]
     assert lines[apart - 1].lstrip().endswith("in every step.")
     assert lines[apart + 1].startswith("·")
@@ -354,8 +351,8 @@ def test_an_alarm_that_is_not_sure_says_so():
     first, second = builder.degraded().document.findings
     findings = (replace(first, confidence="low"), replace(second, confidence="high"))
     result = builder.with_document(builder.degraded(), findings=findings)
-    assert "in every step. Low confidence." in terminal.render(result, 200, False)
-    assert terminal.render(result, 200, False).count("confidence") == 1
+    assert "in every step. Low confidence." in on_terminal(result, 200)
+    assert on_terminal(result, 200).count("confidence") == 1
 
 
 def test_the_places_to_go_to_are_those_of_ranks_that_are_named_and_few():

@@ -11,7 +11,6 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.page import cube, traffic
 from cluster_analysis.reports.page.assembly import ASSETS
 from cluster_analysis.reports.timeline import perfetto
@@ -20,13 +19,13 @@ from cluster_analysis.sentences.verdicts import unknown_reason
 from cluster_run.facts import fact
 from cluster_run.kinds import OPEN_NOTES, FaultKind, WorkloadKind
 from cluster_tell import metrics
-from cluster_words.checks import BASE_VARIABLE, page_of
+from cluster_words import checks
 from cluster_words.headings import words_of_page
 from cluster_words.notes import WHY_OPEN, reasons
 from cluster_words.pages import templates
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
-from tests.analysis.reports.pages import Elements
+from tests.analysis.reports.pages import Elements, on_terminal, page_of, ticket_of
 
 #: A half-width bracket around Chinese, or right behind it.
 _NARROW = re.compile(r"[\u4e00-\u9fff]\(|\([^()]*[\u4e00-\u9fff][^()]*\)")
@@ -34,7 +33,7 @@ _NARROW = re.compile(r"[\u4e00-\u9fff]\(|\([^()]*[\u4e00-\u9fff][^()]*\)")
 
 @pytest.fixture(scope="module", params=["degraded", "unknown"])
 def page(request) -> str:
-    return html.render(getattr(builder, request.param)()).decode()
+    return page_of(getattr(builder, request.param)()).decode()
 
 
 def test_no_line_ends_between_a_number_and_its_unit(page):
@@ -105,7 +104,7 @@ def test_what_is_only_to_be_fetched_is_told_before_what_another_capture_or_nothi
     assert [one.kind for one in apart["mend"]] == ["waits_for_absent", "costly_unexplained"]
 
 
-@pytest.mark.parametrize("render", [lambda one: terminal.render(one, 80, colour=False), markdown.render])
+@pytest.mark.parametrize("render", [lambda one: on_terminal(one, 80), ticket_of])
 def test_what_could_not_be_judged_stands_before_the_findings_only_where_nothing_else_is_known(render):
     lacking = fact("ranks_missing", n_read=62, n_ranks=64, n_missing=2)
     degraded = builder.degraded()
@@ -129,7 +128,7 @@ def test_notes_that_leave_the_verdict_open_say_why_in_short():
 
 def test_the_headline_of_one_rank_says_that_nothing_stands_beside_it():
     result = builder.unknown_of(builder.healthy(builder.Job(1, 1, 1, 5)))
-    assert "one rank, and no other to compare it with" in Elements(html.render(result).decode()).text
+    assert "one rank, and no other to compare it with" in Elements(page_of(result).decode()).text
 
 
 # Each finding names the page of the documents that says what it means.
@@ -141,8 +140,8 @@ KINDS = (*get_args(FaultKind), *get_args(WorkloadKind))
 def test_without_a_site_it_is_a_heading_of_a_file_of_the_repository(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(BASE_VARIABLE, raising=False)
-    page = page_of(SimpleNamespace(kind=kind))  # type: ignore[arg-type]
+    monkeypatch.delenv(checks.BASE_VARIABLE, raising=False)
+    page = checks.page_of(SimpleNamespace(kind=kind))  # type: ignore[arg-type]
     for place in (page.en, page.zh):
         path, _, anchor = place.partition("#")
         assert re.search(f"^## {anchor}$", (ROOT / path).read_text("utf-8"), re.MULTILINE)
@@ -151,11 +150,11 @@ def test_without_a_site_it_is_a_heading_of_a_file_of_the_repository(
 def test_with_a_site_it_is_its_address_and_the_site_takes_the_same_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(BASE_VARIABLE, "https://docs.example/profiler/")
-    page = page_of(SimpleNamespace(kind="slow_rank"))  # type: ignore[arg-type]
+    monkeypatch.setenv(checks.BASE_VARIABLE, "https://docs.example/profiler/")
+    page = checks.page_of(SimpleNamespace(kind="slow_rank"))  # type: ignore[arg-type]
     assert page.en == "https://docs.example/profiler/findings.html#slow_rank"
     assert page.zh == "https://docs.example/profiler/zh/findings.html#slow_rank"
-    assert BASE_VARIABLE in (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert checks.BASE_VARIABLE in (ROOT / "mkdocs.yml").read_text("utf-8")
 
 
 # docs/report.md says what the code does.
