@@ -102,7 +102,7 @@ def examined(
         InputError: nothing that could be analysed is there.
         EngineError: a cluster could not be reached, or was lost.
     """
-    on_progress = progress or _quiet
+    on_progress: Progress = progress or (lambda *_: None)
     on_progress("looking for captures", 0, 1)
     found = discover(options.run, options.part)
     sources = _chosen(found, options.selection, options.run)
@@ -215,7 +215,3 @@ def _evidence(steps: list[StepEvidence], read: RanksRead) -> JobEvidence:
     numbers = pa.array([one.step for one in steps], read.packets.schema.field("step").type)
     packets = read.packets.filter(pc.is_in(read.packets["step"], numbers))
     return structs.replace(laid_out(steps, read.operators, packets), counters=read.figures["counters"])
-
-
-def _quiet(what: str, done: int, total: int) -> None:
-    """Report nothing."""

@@ -23,10 +23,11 @@ from cluster_analysis.tables.columns_described import (
 )
 from cluster_analysis.tables.columns_measured import PartsOfStep
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.ids import Rank
 
 Tables = Mapping[str, pa.Table]
-#: Counter and label of each column of `HostTimes`.
+#: Counter and label of each column of `HostTimes`, of `Flops`, and of what r1.x plans for `MemoryPeaks`.
 _HOST_COUNTERS = {
     ("idle_us", "synchronising"): "synchronising_us",
     ("idle_us", "collecting"): "collecting_us",
@@ -35,6 +36,15 @@ _HOST_COUNTERS = {
     ("dispatch_delay_us", "median"): "dispatch_delay_us",
     ("dispatched_late_share", ""): "dispatched_late_share",
     ("host_cpu_busy_share", "all"): "host_cpu_busy_share",
+}
+_FLOPS = {
+    ("flops_count", ""): "flops_count",
+    ("flops_per_s", ""): "flops_per_s",
+    ("flops_utilization_share", ""): "peak_share",
+}
+_PLANNED = {
+    ("memory_theoretical_peak_bytes", ""): "allocated_bytes",
+    ("memory_capacity_bytes", ""): "capacity_bytes",
 }
 _PEAKS = ("allocated_bytes", "reserved_bytes", "active_bytes")
 
@@ -82,16 +92,7 @@ def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
 
     The share is of the fastest rank's, as the r1.x page has it (FLOPs / max FLOPs).
     """
-    rows: dict[int, dict[str, Any]] = {}
-    stated = {
-        "flops_count": "flops_count",
-        "flops_per_s": "flops_per_s",
-        "flops_utilization_share": "peak_share",
-    }
-    for row in counters.to_pylist():
-        if row["metric"] in stated:
-            of_rank = rows.setdefault(row["rank"], {"rank": row["rank"], "of": "step"})
-            of_rank[stated[row["metric"]]] = row["value"]
+    rows = {rank: {**row, "of": "step"} for rank, row in _counted(counters, _FLOPS).items()}
     products = kernels.filter(pc.is_valid(kernels["flops_count"]))
     summed = products.group_by(["rank"], use_threads=False).aggregate(
         [("flops_count", "sum"), ("total_us", "sum")]
@@ -124,19 +125,7 @@ def memory_peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa
         }
         for row in grouped.to_pylist()
     ]
-    theory: dict[int, dict[str, float]] = defaultdict(dict)
-    for row in counters.to_pylist():
-        if row["metric"] in ("memory_theoretical_peak_bytes", "memory_capacity_bytes"):
-            theory[row["rank"]][row["metric"]] = row["value"]
-    rows += [
-        {
-            "rank": rank,
-            "component": "theoretical",
-            "allocated_bytes": found.get("memory_theoretical_peak_bytes"),
-            "capacity_bytes": found.get("memory_capacity_bytes"),
-        }
-        for rank, found in theory.items()
-    ]
+    rows += [{**row, "component": "theoretical"} for row in _counted(counters, _PLANNED).values()]
     _with_peers(rows, topology)
     rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))
     return MemoryPeaks.of_rows(rows)
@@ -221,12 +210,14 @@ def packet_sizes(packets: pa.Table) -> pa.Table:
 
 def host_times(counters: pa.Table) -> pa.Table:
     """Return `HostTimes`: what the host did while its device idled, and how long launches lie ahead."""
-    rows: dict[int, dict[str, Any]] = defaultdict(dict)
-    wanted = counters.filter(
-        pc.is_in(counters["metric"].cast(pa.string()), pa.array([metric for metric, _ in _HOST_COUNTERS]))
-    )
-    for row in wanted.to_pylist():
-        column = _HOST_COUNTERS.get((row["metric"], row["label"]))
-        if column:
-            rows[row["rank"]] |= {"rank": row["rank"], column: row["value"]}
+    rows = _counted(counters, _HOST_COUNTERS)
     return HostTimes.of_rows([rows[rank] for rank in sorted(rows)])
+
+
+def _counted(counters: pa.Table, columns: Mapping[tuple[str, str], str]) -> dict[int, dict[str, Any]]:
+    """Return those of COUNTERS that have a column, by their metrics and labels: a row a rank."""
+    rows: dict[int, dict[str, Any]] = defaultdict(dict)
+    for rank, metric, label, value in rows_of(counters, "rank", "metric", "label", "value"):
+        if column := columns.get((metric, label or "")):
+            rows[rank] |= {"rank": rank, column: value}
+    return rows

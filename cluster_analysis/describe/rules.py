@@ -56,12 +56,12 @@ def _share_of_time(table: pa.Table, is_wanted: BoolArray) -> dict[int, float]:
     return dict(zip(ranks.tolist(), (own / np.maximum(total, 1e-9)).tolist(), strict=True))
 
 
-def _counter(metric: str) -> Callable[[Tables], dict[int, float]]:
-    """Return the function that gives the largest value of a counter by rank."""
+def _counter(metric: str, of: str | None = None) -> Callable[[Tables], dict[int, float]]:
+    """Return the function that gives the largest value of a counter by rank, or that with a label."""
 
     def measure(tables: Tables) -> dict[int, float]:
-        rows = tables["counters"].to_pylist()
-        return _largest((row["rank"], row["value"]) for row in rows if row["metric"] == metric)
+        rows = (row for row in tables["counters"].to_pylist() if row["metric"] == metric)
+        return _largest((row["rank"], row["value"]) for row in rows if of in (None, row["label"]))
 
     return measure
 
@@ -129,15 +129,6 @@ def _empty_though_queued(tables: Tables) -> dict[int, float]:
     empty = _counter("input_queue_empty_share")(tables)
     found = _counter("input_next_empty_share")(tables)
     return {rank: share for rank, share in found.items() if empty.get(rank, 0.0) <= _SELDOM_EMPTY}
-
-
-def _busy_processors(tables: Tables) -> dict[int, float]:
-    """The share of the host's processors that work, by rank."""
-    return {
-        row["rank"]: row["value"]
-        for row in tables["counters"].to_pylist()
-        if row["metric"] == "host_cpu_busy_share" and row["label"] == "all"
-    }
 
 
 def _slow_products(tables: Tables) -> dict[int, float]:
@@ -226,7 +217,10 @@ RULES: tuple[Rule, ...] = (
     Rule("input_queue", _empty_queue, 0.2, f"{_TUTORIAL}, queue usage 0.8", _INPUT),
     Rule("queue_empty", _counter("input_queue_empty_share"), 0.3, f"{_TUTORIAL}, host queue", _INPUT),
     Rule("next_empty", _empty_though_queued, 0.0, f"{_TUTORIAL}, data queue", _INPUT),
-    Rule("cpu_busy", _busy_processors, 0.8, f"{_TUTORIAL}, CPU utilisation", _INPUT | _HOST),
+    Rule(
+        "cpu_busy", _counter("host_cpu_busy_share", "all"), 0.8, f"{_TUTORIAL}, CPU utilisation",
+        _INPUT | _HOST,
+    ),
     Rule("late_launches", _counter("dispatched_late_share"), 0.5, f"{_TUTORIAL}, HostToDevice", _HOST),
     Rule("sent_again", _counter("retry_operators_count"), 0.0, "COMMUNICATION_OP.retry", _NETWORK),
     Rule(

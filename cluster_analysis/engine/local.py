@@ -179,7 +179,7 @@ class ProcessEngine(_LocalEngine):
             )
             with signals_held(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-                self._pool.submit(_nothing)
+                self._pool.submit(int)  # any task: the pool starts its processes now
         return self._pool
 
 
@@ -191,7 +191,3 @@ def _begin_worker() -> None:
     release_signals()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-
-
-def _nothing() -> None:
-    """Be a task, so that the pool starts its processes now."""

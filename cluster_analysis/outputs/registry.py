@@ -14,10 +14,6 @@ from cluster_analysis.result import Reported, Shown
 from cluster_run.layout import COMPARISON_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME, TIMELINE_NAME
 
 
-def _always(options: AnalyseOptions) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class FileReport:
     """A report in files.
@@ -32,7 +28,7 @@ class FileReport:
     files: Callable[[Reported], Iterator[tuple[str, bytes]]]
     owned: str
     holds: str
-    is_wanted: Callable[[AnalyseOptions], bool] = _always
+    is_wanted: Callable[[AnalyseOptions], bool] = lambda _: True
 
 
 #: Reports for stdout, by their name for `--format`: each gives a text that ends with a newline.

@@ -173,7 +173,7 @@ class _Screen(Struct, frozen=True):
         self.console.print(_prose(said, style, lead=lead_text, indent=indent))
 
     def next_checks(self) -> None:
-        """Print what to do about the first finding, and each other one that is an alarm; who the hosts are."""
+        """Print what to do about the first finding, and about other alarms; who the hosts are."""
         result, document = self.result, self.result.document
         first, *rest = document.findings
         self.console.print()

@@ -44,10 +44,6 @@ _LOOK_EVERY_S = 5.0
 _LOST_DEADLINE_S = 1.0
 
 
-def _nothing() -> None:
-    """Stop nothing."""
-
-
 @dataclass(frozen=True)
 class DaskKept:
     """The outcome of a task that returns `(small, large)`, on some worker."""
@@ -80,7 +76,7 @@ class DaskEngine(Engine):
         place: Place | None = None,
         *,
         remarks: Sequence[str] = (),
-        stop: Callable[[], object] = _nothing,
+        stop: Callable[[], object] = lambda: None,
     ) -> None:
         """Take over a client.
 

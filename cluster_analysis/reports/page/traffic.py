@@ -33,7 +33,10 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture
         "hosts": list(result.topology.all_hosts),
         "groups": _groups(result, matched, n_steps),
         "operators": waiting.slowest_operators(matched),
-        "chains": _chains(result, matched, n_steps),
+        "chains": {
+            finding: [asdict(one) for one in chain]
+            for finding, chain in waiting.build_chains(result, matched, n_steps).items()
+        },
     }
     columns: dict[str, Array] = {}
     if links.num_rows:
@@ -132,8 +135,3 @@ def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dic
             }
         )
     return sorted(rows, key=lambda row: (-row["wait_us"], row["group"]))
-
-
-def _chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[dict[str, Any]]]:
-    chains = waiting.build_chains(result, matched, n_steps)
-    return {finding: [asdict(one) for one in chain] for finding, chain in chains.items()}
