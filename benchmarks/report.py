@@ -49,7 +49,7 @@ def main() -> int:
         print(f"{'page':34} {'size MB':>8} {'render s':>9} {'ready ms':>8} {'drawn ms':>8} {'heap MB':>8}")
         for name, result in results(folder, is_quick):
             started = time.perf_counter()
-            page = html.render(Reported(result))
+            ((_, page),) = html.files(Reported(result))
             print_row(browser, folder, name, page, time.perf_counter() - started)
         print(f"\n{'1024 × 1024 matrix (baseline)':34} {'size MB':>8} {'':>9} {'drawn ms':>8}")
         for name, page in matrices().items():

@@ -76,7 +76,7 @@ def _report(arguments: argparse.Namespace) -> int:
     given = Reported(load_result(folder))
     page = arguments.page or (folder / REPORT_NAME if arguments.open else None)
     if page is not None and (arguments.page is not None or not page.exists()):
-        _write_page(page, html.render(given))
+        _write_page(page, dict(html.files(given))[REPORT_NAME])
     write_result(TEXTS[arguments.format](given, shown(arguments.lang, is_verbose=False)))
     if arguments.open and page is not None:
         webbrowser.open(page.resolve().as_uri())

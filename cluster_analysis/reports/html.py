@@ -70,12 +70,7 @@ _SCRIPTS = (
 
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
-    """Give the page."""
-    yield REPORT_NAME, render(given)
-
-
-def render(given: Reported) -> bytes:
-    """Return the page as UTF-8; with a baseline it shows before, after and what moved."""
+    """Give the page; with a baseline it shows before, after and what moved."""
     result, baseline = given.result, given.comparison
     parts = step_parts(result)
     sections = sections_of(result)
@@ -102,13 +97,8 @@ def render(given: Reported) -> bytes:
         "analysed": phrases.moment(result.document.run.analysed or given.analysed),
         "captured": phrases.moment(result.document.run.captured),
     }
-    return assembled(
-        _filled(),
-        _SCRIPTS,
-        ("uplot/uPlot.min.css", *STYLES),
-        values,
-        vendored=("uplot/uPlot.iife.min.js",),
-    )
+    styles, vendored = ("uplot/uPlot.min.css", *STYLES), ("uplot/uPlot.iife.min.js",)
+    yield REPORT_NAME, assembled(_filled(), _SCRIPTS, styles, values, vendored)
 
 
 @cache

@@ -15,7 +15,8 @@ from cluster_run.said.chinese import Language
 
 
 def page_of(result: AnalysisResult, since: Comparison | None = None) -> bytes:
-    return html.render(Reported(result, since))
+    ((_, page),) = html.files(Reported(result, since))
+    return page
 
 
 def on_terminal(
