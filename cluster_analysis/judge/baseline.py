@@ -15,11 +15,12 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cluster_analysis.judge.measures.deviation import longer_than_peers
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray, numbers
-from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
+from cluster_analysis.numeric.stats import MEDIAN_SE, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import FEWEST_PEERS
@@ -162,19 +163,14 @@ def _of_means(change: Change, old: FloatArray, new: FloatArray) -> Change:
 def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
     """Ranks whose computing changed relative to their peers: differences of logarithms, role by role."""
     shared, rows_old, rows_new = np.intersect1d(old.ranks, new.ranks, return_indices=True)
-    first, second = _relative_to_peers(old)[rows_old], _relative_to_peers(new)[rows_new]
+    first, second = (longer_than_peers(one.computing_us, one) for one in (old, new))
+    first, second = first[rows_old], second[rows_new]
     # Another run may be on other devices, and healthy ones differ: that scatter is no change of one rank.
     scatter = float(np.nan_to_num(sigma(median(second, 1) - median(first, 1))))
     for rank, before, after in zip(shared.tolist(), np.exp(first), np.exp(second), strict=True):
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
         if _is_sure(change, limits.device_effect):
             yield replace(change, ranks=(rank,))
-
-
-def _relative_to_peers(view: JobView) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
-    return logs - group_medians(logs, view.role)
 
 
 def _links(before: Observations | None, after: Observations | None, limits: Thresholds) -> Iterable[Change]:

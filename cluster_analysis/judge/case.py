@@ -20,7 +20,7 @@ from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import group_medians
+from cluster_analysis.numeric.stats import group_medians, others_medians
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.kernels import KernelCalls, kernel_calls
 from cluster_analysis.tables.model import Topology
@@ -176,7 +176,7 @@ class Case(Struct, frozen=True, dict=True):
             if left_out.any():
                 usual = group_medians(np.where(left_out[:, None], np.nan, local.values), role)
                 beyond = (local.values - usual)[left_out]
-                series[left_out] = beyond - group_medians(beyond, self.view.host[left_out])
+                series[left_out] = beyond - others_medians(beyond, self.view.host[left_out])
             # Where the scatter of healthy ranks is known, a single peer is enough.
             min_peers = 1 if local.healthy else self.limits.min_peers
             self._deviations[key] = deviation_of(

@@ -173,6 +173,15 @@ def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:
     return result
 
 
+def others_medians(values: FloatArray, groups: IntArray) -> FloatArray:
+    """Median of the others of each row's group by column, (N, S) to (N, S); groups below 0 give NaN."""
+    result = np.full(values.shape, np.nan)
+    for group in np.unique(groups[groups >= 0]):
+        inside = groups == group
+        result[inside] = others_median(values[inside].T).T
+    return result
+
+
 def running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
     """The largest value of a rank so far; the ranks are sorted."""
     found = np.empty_like(values)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_peers
+from cluster_analysis.judge.measures.deviation import deviation_of, longer_than_peers
 from cluster_analysis.judge.measures.stage_calls import left_of_transfers, more_calls
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -28,7 +28,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.is_slow_host])
     work, of_experts = (
-        relative_to_peers(np.log(np.where((one > 0) & ~in_slow_hosts[:, None], one, np.nan)), case.view)
+        longer_than_peers(np.where(in_slow_hosts[:, None], np.nan, one), case.view)
         for one in (case.view.computing_us, case.view.computing_at_equal_dense_us)
     )
     yield from _data_imbalance(case.view, work, case.limits)

@@ -16,7 +16,7 @@ from cluster_analysis.numeric.stats import (
     leave_one_out,
     median,
     medians_by,
-    others_median,
+    others_medians,
     shrink,
     sigma,
 )
@@ -78,6 +78,11 @@ def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None 
     """
     raw = values - group_medians(values, view.role)
     return raw if apart is None or (view.replica < 0).any() else raw - _data_effect(raw, view.replica, apart)
+
+
+def longer_than_peers(time_us: FloatArray, view: JobView) -> FloatArray:
+    """How much longer ranks take than the middle of their role (R, S), as logarithms; NaN where no time."""
+    return relative_to_peers(np.log(np.where(time_us > 0, time_us, np.nan)), view)
 
 
 def deviation_of(
@@ -152,9 +157,7 @@ def _data_effect(raw: FloatArray, replica: IntArray, apart: IntArray) -> FloatAr
     """
     _, unit = combined(replica, apart)
     by_unit, of_unit = medians_by(raw, unit), replica[first_positions(unit)]
-    others = np.full(by_unit.shape, np.nan)
-    for one in np.unique(replica):
-        others[of_unit == one] = others_median(by_unit[of_unit == one].T).T
+    others = others_medians(by_unit, of_unit)
     return np.asarray(_regression(raw, others[unit]) * np.nan_to_num(others[unit]))
 
 
@@ -204,6 +207,6 @@ def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
         inside = np.flatnonzero((view.role == role) & np.isfinite(series).any(axis=1))
         hosts, code = np.unique(view.host[inside], return_inverse=True)
         if len(hosts) > 1:
-            others = others_median(medians_by(series[inside], code).T).T
-            relative[inside] = series[inside] - others[code]
+            by_host = medians_by(series[inside], code)
+            relative[inside] = series[inside] - others_medians(by_host, np.zeros_like(hosts))[code]
     return relative

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
+from cluster_analysis.judge.measures.deviation import longer_than_peers, relative_to_other_hosts
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, most_of_others, shortest_half_sigma, sigma
@@ -167,6 +167,5 @@ def _chance(view: JobView) -> float:
     n_steps = len(view.steps)
     if n_steps < FEWEST_PEERS:
         return math.inf
-    with np.errstate(divide="ignore", invalid="ignore"):
-        series = np.log(view.computing_us) - group_medians(np.log(view.computing_us), view.role)
+    series = longer_than_peers(view.computing_us, view)
     return float(np.nan_to_num(sigma(series - median(series, 1)[:, None]))) / math.sqrt(n_steps)
