@@ -89,6 +89,7 @@ FindingFact = Literal[
     "exposed_of_some_ranks",
     "devices_idle",
     "inputs_late",
+    "hosts_alike",
     "host_alone_late",
     "host_alone_idle",
     "host_alone_slow",

@@ -29,6 +29,7 @@ _CONDITIONS = {
     "clock_below_peers": "low_clock",
     "packets_lost": "packets_lost",
     "sent_again": "packets_lost",
+    "hosts_alike": "hosts_alike",
     "host_link_stopped": "host_link_stopped",
     "loader_not_timed": "loader_not_timed",
     "loader_takes_little": "loader_not_timed",

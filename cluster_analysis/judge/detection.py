@@ -31,7 +31,7 @@ from cluster_analysis.judge.open_questions import (
     what_is_missing,
 )
 from cluster_analysis.judge.reasons import with_counters, with_kernels
-from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks, with_shared_input
+from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks, with_alike_as_one
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -97,7 +97,7 @@ def detect(
     suspects: list[Suspect] = []
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
-    suspects = with_shared_input(hosts_or_their_ranks(suspects))
+    suspects = with_alike_as_one(hosts_or_their_ranks(suspects), len(view.hosts))
     what_if = WhatIf(view)
     suspects = with_kernels(case.kernels, view, _worth_costing(suspects, view, limits))
     suspects = with_counters(evidence.counters, view, suspects)

@@ -13,7 +13,7 @@ from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
@@ -123,24 +123,45 @@ def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
     return [hosts.get(id(one), one) for one in suspects if id(one) not in gone]
 
 
-def with_shared_input(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Put one finding in the place of several that wait for input alike, the least for half as long as any.
+def with_alike_as_one(suspects: Sequence[Suspect], n_hosts: int) -> list[Suspect]:
+    """Put one finding in the place of several that are late alike: for input, or hosts that compute slowly.
 
-    That each of them has a fault of its own is less probable than that what they share is late.
+    That each has a fault of its own is less probable than that what they share is late, or slow; and each
+    hides the others. Two slow hosts may have a fault each; half of all may be of another kind: no alarm.
     """
-    late = [one for one in suspects if one.record.is_fault and one.cause == "input"]
-    most_us = max((one.most_us(None) for one in late), default=0.0)
-    late = [one for one in late if one.most_us(None) >= HALFWAY * most_us]
-    if len({one.key for one in late}) < 2:
-        return list(suspects)
-    ranks = tuple(sorted({rank for one in late for rank in one.ranks}))
-    hosts = tuple(dict.fromkeys(host for one in late for host in one.hosts))
+    late = _alike([one for one in suspects if one.record.is_fault and one.cause == "input"], HALFWAY)
+    if len({one.key for one in late}) > 1:
+        shared, suspects = _joined(late, suspects)
+        said = fact("inputs_late", ranks=shared.ranks, more_us=max(one.most_us(None) for one in late))
+        shared = replace(shared, key="input_bound-shared", kind="input_bound", separable=False, facts=(said,))
+        suspects = [shared, *suspects]
+    slow = _alike([one for one in suspects if one.is_slow_host and one.cause == "compute"], MOSTLY)
+    if len(slow) >= FEWEST_PEERS:
+        shared, suspects = _joined(slow, suspects)
+        slower = float(np.median([one.evidence[0].beyond_share for one in slow]))
+        said = fact("hosts_alike", hosts=shared.hosts, slower_share=slower, n_hosts=n_hosts)
+        is_alarm = shared.is_alarm and len(slow) < HALFWAY * n_hosts
+        suspects = [replace(shared, key="slow_host-alike", is_alarm=is_alarm, facts=(said,)), *suspects]
+    return list(suspects)
+
+
+def _alike(suspects: Sequence[Suspect], share: float) -> list[Suspect]:
+    """Those that lose at least a share of what any loses."""
+    most_us = max((one.most_us(None) for one in suspects), default=0.0)
+    return [one for one in suspects if one.most_us(None) >= share * most_us]
+
+
+def _joined(some: Sequence[Suspect], suspects: Sequence[Suspect]) -> tuple[Suspect, list[Suspect]]:
+    """The first of `some` with the ranks and hosts of all, and what they lose together; and all others."""
+    gone, by_rank = {id(one) for one in some}, sorted(some, key=lambda one: one.ranks)
+    excess_us, head_us = (
+        np.max(known, axis=0) if (known := [part for part in parts if part is not None]) else None
+        for parts in ([one.excess_us for one in some], [one.head_us for one in some])
+    )
     shared = replace(
-        late[0], key="input_bound-shared", kind="input_bound", ranks=ranks, hosts=hosts, separable=False,
-        excess_us=np.max([one.excess_us for one in late if one.excess_us is not None], axis=0),
-        head_us=np.max([one.head_us for one in late if one.head_us is not None], axis=0),
-        facts=(fact("inputs_late", ranks=ranks, more_us=most_us),),
-        is_alarm=any(one.is_alarm for one in late), p_value=min(one.p_value for one in late),
+        some[0], excess_us=excess_us, head_us=head_us,
+        ranks=tuple(sorted({rank for one in some for rank in one.ranks})),
+        hosts=tuple(dict.fromkeys(host for one in by_rank for host in one.hosts)),
+        is_alarm=any(one.is_alarm for one in some), p_value=min(one.p_value for one in some),
     )  # fmt: skip
-    gone = {id(one) for one in late}
-    return [shared, *(one for one in suspects if id(one) not in gone)]
+    return shared, [one for one in suspects if id(one) not in gone]

@@ -87,9 +87,9 @@ def subject(finding: Finding) -> Phrase:
         elif hosts.en:
             who = named_hosts
         return say(f"subject.{_name(finding)}", who=who)
-    if finding.record.subject == "uplink":
+    if finding.record.subject in ("host", "uplink"):
         who = named_hosts
-    elif finding.record.subject in ("host", "host_pair"):
+    elif finding.record.subject == "host_pair":
         who = hosts
     elif finding.links:
         ends = format_link_ends(finding)

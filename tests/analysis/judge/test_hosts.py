@@ -295,6 +295,42 @@ def test_input_that_several_wait_for_alike_is_one_finding_that_blames_none_of_th
     assert found.verdict == "degraded"
 
 
+@pytest.mark.parametrize(
+    ("slower", "told"),
+    [
+        pytest.param(
+            [1.2, 1.2], {("slow_host-2", True): 1, ("slow_host-3", True): 1}, id="two may have faults"
+        ),
+        pytest.param([1.2, 1.21, 1.2], {("slow_host-alike", True): 3}, id="three share a reason"),
+        pytest.param([1.2] * 4, {("slow_host-alike", False): 4}, id="half of all may be of another kind"),
+        pytest.param(
+            [1.1, 1.16, 1.3], {(f"slow_host-{host}", True): 1 for host in (2, 3, 4)}, id="three unlike ones"
+        ),
+    ],
+)
+def test_three_hosts_that_compute_slowly_alike_are_one_finding(
+    slower: list[float], told: dict[tuple[str, bool], int]
+) -> None:
+    computing = peers_agree(64, 6, share=0.5)
+    for host, factor in enumerate(slower, 1):
+        computing[8 * host : 8 * host + 8] *= factor
+    where = on_hosts(64, 8)
+    found = detect(evidence_of_computing(computing, where), where)
+    assert {(one.id, one.is_alarm): len(one.hosts) for one in found.findings if one.hosts} == told
+    assert found.verdict == ("degraded" if any(is_alarm for _, is_alarm in told) else "unknown")
+
+
+def test_a_pause_of_one_of_two_ranks_of_a_late_host_is_held_against_the_other_one_alone() -> None:
+    idle_us = np.full((16, 8), 5e3) * np.random.default_rng(1).uniform(0.95, 1.05, (16, 8))
+    idle_us[2:4] += 40e3
+    idle_us[2, ::2] += 60e3
+    where, preparing_us = on_hosts(16, 2), np.full((16, 8), 2e3)
+    found = detect(evidence_of_idle(peers_agree(16, 8, share=0.5), idle_us, preparing_us, where), where)
+    (pause,) = [one for one in found.findings if one.kind == "periodic_pause"]
+    assert pause.ranks == (2,)
+    assert pause.cost_ms_per_step == pytest.approx(30.0, rel=0.05)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_half_of_a_host_is_late_by_chance(seed: int) -> None:
     """Of each host some ranks always idle longer than others, by up to twice as much."""
