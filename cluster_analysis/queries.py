@@ -151,7 +151,7 @@ def _row(folder: Path) -> Row:
         document.run.name or folder.name,
         document.run.captured,
         document.run.step_ms,
-        healthy_ms if lost is None else lost.high_ms,
+        healthy_ms if lost is None else lost.low_ms or lost.high_ms,
         document.verdict,
         tuple(one.id for one in document.findings if one.is_alarm),
     )

@@ -41,7 +41,7 @@ def headline(document: FindingsDocument) -> Phrase:
     worst = document.findings[0]
     told = {"step": step, "lost": cost.phrase(run.step_ms), "share": cost.share(run.step_ms)}
     largest = cost_of(worst)
-    if lost is None or len(document.findings) == 1 or largest.low_ms == lost.low_ms:
+    if lost is None or len(document.findings) == 1 or largest == lost:
         return say("headline.degraded.one", **told, subject=subject(worst))
     return say("headline.degraded", **told, largest=largest.phrase(run.step_ms), subject=subject(worst))
 
@@ -89,16 +89,15 @@ def best_saving_ms(document: FindingsDocument) -> float | None:
 def lost_in_all(document: FindingsDocument) -> Cost | None:
     """Return what all alarms cost together, where it is known: what is no alarm is noticed, and not lost.
 
-    It is the saving of repairing all of them; where that alone is no warning's cost, up to the largest upper
-    cost of one.
+    From the saving of repairing all of them, or one alone if that is more, to the largest upper cost of one:
+    no part is more than the whole.
     """
-    step_ms, alarms = document.run.step_ms, [one for one in document.findings if one.is_alarm]
-    if not step_ms or not alarms or best_saving_ms(document) is None:
+    alarms = [one for one in document.findings if one.is_alarm]
+    if not document.run.step_ms or not alarms or best_saving_ms(document) is None:
         return None
     saving_ms = sum(gain_ms for one, gain_ms in gains_ms(document.findings) if one.is_alarm)
-    least_ms = WARNING_COST_SHARE * step_ms
-    most_ms = max(cost_of(one).high_ms or 0.0 for one in alarms)
-    return Cost(saving_ms, most_ms if saving_ms < least_ms <= most_ms else saving_ms)
+    least_ms = max(saving_ms, *(one.cost_ms_per_step or 0.0 for one in alarms))
+    return Cost(least_ms, max(least_ms, *(cost_of(one).high_ms or 0.0 for one in alarms)))
 
 
 def bound_of_costliest(document: FindingsDocument) -> Cost | None:

@@ -120,6 +120,18 @@ def test_what_is_no_alarm_adds_nothing_to_what_is_lost():
     assert verdicts.lost_in_all(more.document) == verdicts.lost_in_all(result.document)
 
 
+def test_what_is_lost_is_no_less_than_what_one_alarm_costs_though_another_finding_hides_that():
+    result = builder.degraded()
+    first, *rest = result.document.findings
+    hidden = replace(
+        first, cost_ms_per_step=20.0, cost_low_ms=18.0, cost_high_ms=30.0, cumulative_saving_ms=0.0
+    )
+    noticed = [replace(one, severity="info") for one in rest]
+    lost = verdicts.lost_in_all(builder.with_document(result, findings=(hidden, *noticed)).document)
+    assert lost is not None
+    assert (lost.low_ms, lost.high_ms) == (20.0, 30.0)
+
+
 def test_many_findings_stay_within_a_screen():
     result = builder.with_findings(builder.degraded(), 40)
     text = on_terminal(result, 100)

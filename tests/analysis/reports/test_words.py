@@ -350,7 +350,8 @@ def test_a_part_of_a_loss_that_is_all_of_it_is_not_told_twice() -> None:
     )
     document = replace(document, findings=(whole, hidden))
     assert (
-        verdicts.headline(document).en == "A step takes 283 ms; 12.3 ms (4.4 %) of it is lost to slow rank 5."
+        verdicts.headline(document).en
+        == "A step takes 283 ms; 12.3–14.1 ms (4.4–5.0 %) of it is lost to slow rank 5."
     )
 
 
