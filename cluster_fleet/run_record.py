@@ -21,7 +21,7 @@ from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError, read_as, spoken
 from cluster_run.files import json_of
-from cluster_run.findings import FindingsDocument
+from cluster_run.findings import ALARMS, FindingsDocument
 from cluster_run.ids import HostId
 from cluster_run.kinds import HOST_KINDS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -62,7 +62,9 @@ def record_of(
             versions=_versions(places),
             units=[*hosts.values(), *by_rank.values()],
             series=list(_series(relative, by_rank, places)),
-            findings=[_named(one, by_rank, places) for one in document["findings"]],
+            findings=[
+                _named(one, by_rank, places) for one in document["findings"] if one["severity"] in ALARMS
+            ],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = "a field or a column is missing, or is not what this version writes"
