@@ -136,12 +136,14 @@ def with_alike_as_one(suspects: Sequence[Suspect], n_hosts: int) -> list[Suspect
         shared = replace(shared, key="input_bound-shared", kind="input_bound", separable=False, facts=(said,))
         suspects = [shared, *suspects]
     slow = _alike([one for one in suspects if one.is_slow_host and one.cause == "compute"], MOSTLY)
-    if len(slow) >= FEWEST_PEERS:
+    if len(slow) > 1:
         shared, suspects = _joined(slow, suspects)
         slower = float(np.median([one.evidence[0].beyond_share for one in slow]))
         said = fact("hosts_alike", hosts=shared.hosts, slower_share=slower, n_hosts=n_hosts)
         is_alarm = shared.is_alarm and len(slow) < HALFWAY * n_hosts
-        suspects = [replace(shared, key="slow_host-alike", is_alarm=is_alarm, facts=(said,)), *suspects]
+        shared = replace(shared, key="slow_host-alike", is_alarm=is_alarm, facts=(said,))
+        each = [replace(one, facts=(*one.facts, said)) for one in slow]
+        suspects = [*(each if len(slow) < FEWEST_PEERS else [shared]), *suspects]
     return list(suspects)
 
 

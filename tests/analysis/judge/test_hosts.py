@@ -318,6 +318,8 @@ def test_three_hosts_that_compute_slowly_alike_are_one_finding(
     found = detect(evidence_of_computing(computing, where), where)
     assert {(one.id, one.is_alarm): len(one.hosts) for one in found.findings if one.hosts} == told
     assert found.verdict == ("degraded" if any(is_alarm for _, is_alarm in told) else "unknown")
+    alike = [one for one in found.findings if any(said.kind == "hosts_alike" for said in one.facts)]
+    assert bool(alike) == (max(slower) < 1.3)
 
 
 def test_a_pause_of_one_of_two_ranks_of_a_late_host_is_held_against_the_other_one_alone() -> None:
