@@ -11,7 +11,7 @@ from msgspec import Struct
 from cluster_analysis.judge.computing import dense_us, exchanges_of, unnamed_us, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.sorting import combined, distinct, rows_at
-from cluster_analysis.numeric.stats import group_medians, median
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import idle_during_calls_us, likely_idle_us, whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -67,14 +67,6 @@ class JobView(Struct, frozen=True, dict=True):
     def knows_work(self) -> bool:
         """Whether slowness can be separated from the load of experts: computing outside of them is known."""
         return not self.has_experts or self.dense_us is not None
-
-    @property
-    def computing_at_equal_dense_us(self) -> FloatArray:
-        """Computing (R, S), had all of a role computed alike outside of experts, as far as that is known."""
-        if self.dense_us is None:
-            return self.computing_us
-        usual_us = group_medians(median(self.dense_us, 1), self.role)[:, None]
-        return self.computing_us - np.nan_to_num(self.dense_us - usual_us)
 
     @cached_property
     def mean_step_us(self) -> float:

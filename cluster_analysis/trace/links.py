@@ -27,8 +27,7 @@ def usable_links(links: pa.Table, topology: Topology) -> pa.Table:
                 continue
             source[here], target[here] = (group.ranks[end] for end in ends)
     size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
-    with np.errstate(invalid="ignore"):
-        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
+    usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
     kept = pa.array(np.flatnonzero(usable))
     table = links.take(kept)
     for name, values in (("src_rank", source), ("dst_rank", target)):
@@ -50,8 +49,7 @@ def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
     parts = []
     for transport in TRANSPORTS:
         size, time = (numbers(collectives[f"{transport.lower()}_{unit}"]) for unit in ("bytes", "us"))
-        with np.errstate(invalid="ignore"):
-            moved = np.flatnonzero(is_collective & (size > 0) & (time > 0))
+        moved = np.flatnonzero(is_collective & (size > 0) & (time > 0))
         if len(moved):
             rows = collectives.select(["step", "rank", "group", "op_type"]).take(pa.array(moved))
             # Links without an entry of their own: see COLLECTIVES.

@@ -54,9 +54,8 @@ def _idle_far_longer(case: Case, local: LocalTime) -> BoolArray:
     """
     idle_us = median(local.time_us, 1)
     usual_us = float(median(idle_us))
-    with np.errstate(invalid="ignore"):
-        is_own = case.deviation(local).level >= HALFWAY * (idle_us - usual_us)
-        return np.asarray(is_own & (idle_us >= case.limits.single_step_idle_factor * usual_us))
+    is_own = case.deviation(local).level >= HALFWAY * (idle_us - usual_us)
+    return np.asarray(is_own & (idle_us >= case.limits.single_step_idle_factor * usual_us))
 
 
 def rank_suspects(
@@ -143,9 +142,8 @@ def _is_own(case: Case, lost: FloatArray, rank: int) -> bool:
 def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> BoolArray:
     """Ranks (R,) whose level is improbable, large enough, and there in nearly all steps: no pauses."""
     series, level = deviation.series, deviation.level
-    with np.errstate(invalid="ignore"):
-        lasts = (level >= local.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
-        n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
+    lasts = (level >= local.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
+    n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
     if series.shape[1] > limits.min_steps_confident:  # of fewer the middle says as much
         lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
     return np.asarray(lasts)

@@ -100,8 +100,7 @@ class _Place(Struct, frozen=True):
         usual_us = np.fmax(median(others, 0), of_others_us)
         series, others = self.longer_us[own] - usual_us, others - usual_us
         scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
-        with np.errstate(invalid="ignore"):
-            events = np.asarray(series > max(self.least_us, FAR_SIGMAS * scatter))
+        events = np.asarray(series > max(self.least_us, FAR_SIGMAS * scatter))
         return _OfHost(series, others, scatter, events)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import deviation_of, longer_than_peers
+from cluster_analysis.judge.measures.deviation import deviation_of, longer_than_peers, relative_to_peers
 from cluster_analysis.judge.measures.stage_calls import left_of_transfers, more_calls
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -27,12 +27,14 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.is_slow_host])
+    view, dense_us = case.view, case.view.dense_us
+    longer_us = 0.0 if dense_us is None else np.nan_to_num(relative_to_peers(dense_us, view))
     work, of_experts = (
-        longer_than_peers(np.where(in_slow_hosts[:, None], np.nan, one), case.view)
-        for one in (case.view.computing_us, case.view.computing_at_equal_dense_us)
+        longer_than_peers(np.where(in_slow_hosts[:, None], np.nan, one), view)
+        for one in (view.computing_us, view.computing_us - longer_us)
     )
-    yield from _data_imbalance(case.view, work, case.limits)
-    yield from _expert_imbalance(case.view, of_experts, case.limits)
+    yield from _data_imbalance(view, work, case.limits)
+    yield from _expert_imbalance(view, of_experts, case.limits)
     yield from _stage_imbalance(case, case.limits, case.ranks_of(slow))
 
 

@@ -43,8 +43,7 @@ class Deviation(Struct, frozen=True):
 
     def events(self, least: float) -> BoolArray:
         """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
+        return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
 
 
 def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:

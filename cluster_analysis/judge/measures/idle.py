@@ -59,9 +59,8 @@ def lost_at_times_us(view: JobView, own: IntArray, idle_us: FloatArray) -> Float
 
 def beyond_scatter(longer: FloatArray, scatter: FloatArray | float) -> FloatArray:
     """How much longer something takes than on peers, beyond their scatter; 0 at least."""
-    with np.errstate(invalid="ignore"):
-        real = 1.0 - np.square(scatter / np.maximum(longer, 1e-9))
-        return np.asarray(np.where(longer > 0, longer, 0.0) * np.maximum(real, 0.0))
+    real = 1.0 - np.square(scatter / np.maximum(longer, 1e-9))
+    return np.asarray(np.where(longer > 0, longer, 0.0) * np.maximum(real, 0.0))
 
 
 def _beyond_peers(

@@ -157,8 +157,7 @@ def _between(
         )
         # And the closer ends lie together, compared with how far they usually are apart, the more that tells.
         evidence = evidence * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / LEAST_TOLERANCE_US)
-        with np.errstate(invalid="ignore"):
-            near = (off <= tolerance) & ((lasts >= -tolerance) | (not sample.starts_agree))
+        near = (off <= tolerance) & ((lasts >= -tolerance) | (not sample.starts_agree))
         own = np.where(near, evidence * (1.0 - EDGE_LOSS_SHARE * off / tolerance), 0.0).sum(axis=0)
         weight = np.maximum(weight, own if clock is ended else BEGUN_SHARE * own)
     i, j = np.nonzero(weight)
