@@ -114,8 +114,15 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_device(self) -> FloatArray | None:
-        """How much longer each rank's kernels take by its device (R,), as logarithms; None if unknown."""
-        return None if self.kernels is None else self.kernels.of_device(self.view)
+        """How much longer each rank's kernels take by its device (R,), as logarithms; None if unknown.
+
+        What they take on others that hold the same experts is their load.
+        """
+        longer = None if self.kernels is None else self.kernels.of_device(self.view)
+        if longer is None:
+            return None
+        load = np.fmax(others_medians(longer[:, None], self.view.expert)[:, 0], 0.0)
+        return longer - np.clip(longer, 0.0, np.nan_to_num(load))
 
     @cached_property
     def work_by_calls(self) -> FloatArray:

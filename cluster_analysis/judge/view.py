@@ -109,6 +109,15 @@ class JobView(Struct, frozen=True, dict=True):
         place = _codes(self.ranks, self.topology.tp_index)
         return np.where(place >= 0, combined(self.role, place)[1], -1)
 
+    @cached_property
+    def expert(self) -> IntArray:
+        """Ranks (R,) with one place in their experts' groups, which hold the same experts; -1 for others."""
+        code = np.full(len(self.ranks), -1)
+        for group in (self.topology.groups[name].ranks for name in _expert_groups(self.topology)):
+            for place, rank in enumerate(group):
+                code[self.ranks == rank] = place
+        return code
+
     @property
     def local_us(self) -> FloatArray:
         """Computing and idle time of each rank (R, S), also before its first operator; no waiting."""

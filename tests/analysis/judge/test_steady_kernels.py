@@ -19,6 +19,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from tests.analysis.copies import replace
+from tests.analysis.jobs import small_topology
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5
@@ -154,6 +155,23 @@ def test_matrix_kernels_alone_that_are_slow_are_known_by_the_others_that_follow_
     assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
     row = alarm.evidence[0]
     assert row.value / row.peers_median == pytest.approx(1.0 + 0.65 * 0.4, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "named"),
+    [
+        pytest.param([4], [(4,)], id="a device"),
+        pytest.param([4, 12, 20, 28], [], id="all who hold the same experts"),
+    ],
+)
+def test_kernels_that_are_longer_on_all_who_hold_the_same_experts_follow_their_load(
+    ranks: list[int], named: list[tuple[int, ...]]
+) -> None:
+    groups = {str(first): tuple(range(first, first + 8)) for first in range(0, N_RANKS, 8)}
+    where = replace(WHERE, groups=small_topology(groups, dict.fromkeys(groups, "ep")).groups)
+    longer = EQUAL.copy()
+    longer[ranks] = 1.4
+    assert [one.ranks for one in alarms(EQUAL, where=where, MatMulV3=longer)] == named
 
 
 def test_two_slow_hosts_of_four_are_both_known_behind_unequal_samples() -> None:
