@@ -112,11 +112,8 @@ class JobView(Struct, frozen=True, dict=True):
     @cached_property
     def expert(self) -> IntArray:
         """Ranks (R,) with one place in their experts' groups, which hold the same experts; -1 for others."""
-        code = np.full(len(self.ranks), -1)
-        for group in (self.topology.groups[name].ranks for name in _expert_groups(self.topology)):
-            for place, rank in enumerate(group):
-                code[self.ranks == rank] = place
-        return code
+        groups = (self.topology.groups[name].ranks for name in _expert_groups(self.topology))
+        return _codes(self.ranks, {rank: place for group in groups for place, rank in enumerate(group)})
 
     @property
     def local_us(self) -> FloatArray:

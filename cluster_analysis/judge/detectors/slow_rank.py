@@ -128,9 +128,7 @@ def rank_suspects(
 def _is_own(case: Case, lost: FloatArray, rank: int) -> bool:
     """Whether it is the device: if TP/CP peers lose with a rank, or it calls more kernels, it got more work.
 
-    So may experts' holders.
-
-    `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
+    So may experts' holders. `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
     view = case.view
     same = view.sample == view.sample[rank]

@@ -259,8 +259,7 @@ def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) ->
             if clock is None or not len(a):
                 continue
             shift, tolerance = (one[:, None] for one in clock)
-            with np.errstate(invalid="ignore"):
-                near = np.abs(sample.end_us[:, b] - since_us[:, a] - shift) <= tolerance
+            near = np.abs(sample.end_us[:, b] - since_us[:, a] - shift) <= tolerance
             is_explained[:, b] |= near
             if clock is clocks.ended:
                 is_explained[:, a] |= near
@@ -268,8 +267,7 @@ def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) ->
         back = votes.clocks.get((t, s))
         if back is not None and back.begun is not None and len(a):
             shift, tolerance = (one[:, None] for one in back.begun)
-            with np.errstate(invalid="ignore"):
-                near = np.abs(sample.end_us[:, a] - sample.start_us[:, b] - shift) <= tolerance
+            near = np.abs(sample.end_us[:, a] - sample.start_us[:, b] - shift) <= tolerance
             is_explained[:, a] |= near & (family.kind[a] == BATCH) & (family.kind[b] == BATCH)
     if len(source) and _too_early(sample, votes, edges) > MOST_TOO_EARLY_SHARE:
         return 0.0
