@@ -108,7 +108,7 @@ class _Rows:
         self._places: list[tuple[str, int, int]] = []
 
     def add(self, level: Level) -> None:
-        """Take the numbers of one level of one step; entries without times are left out."""
+        """Take the numbers of one level of one step; entries without times are left out, and told later."""
         n_before = len(self._keys)
         for key, (operator, begin, end) in level.operators.items():
             self._places.append((key, begin, end))
@@ -175,6 +175,10 @@ class _Rows:
             DamagedError: something in the place of a number is none.
         """
         rows = range(len(self._keys))
+        n_timeless = len(self._places) - len(rows)
+        # Where no operator has times, the step times tell how long they communicated.
+        if n_timeless and rows:
+            tell(("left_out", {"n_parts": n_timeless, "part": "operator", "reason": "no_time"}))
         self._times = {
             name: self._floats(TIMES[name][0], values, rows) for name, values in self._times.items()
         }
@@ -262,7 +266,9 @@ class _Rows:
         if is_for_sending:
             if any(time is not None and time < 0 for name in SUMMED for time in self._times[name]):
                 raise UnfitError("times below 0")
-            if any(map(_is_other_than_its_parts, *(self._times[name] for name in _PARTS))):
+            n_odd = sum(map(_is_other_than_its_parts, *(self._times[name] for name in _PARTS)))
+            # Where most are so, the parts mean something else, and the analysis reports nothing either.
+            if 0 < n_odd <= len(self._keys) / 2:
                 raise UnfitError("times that are not their parts together")
             steps = self._steps()
             for name in SUMMED:

@@ -69,7 +69,7 @@ class Levels:
         began = None
         n_whole = 0
         try:
-            for key in self._once("", self.walk.members()):
+            for key in self._once("", self.walk.members(), parse_step):
                 step = parse_step(key)
                 if step is not None:
                     yield from last
@@ -108,7 +108,7 @@ class Levels:
         begin = self.walk.at
         found = []
         try:
-            for name in self._once(key, self.walk.members()):
+            for name in self._once(key, self.walk.members(), str.casefold):
                 if name.casefold() in _LEVELS:
                     found.append(self._level(step, name, key, begin))
                 else:
@@ -136,15 +136,17 @@ class Levels:
         begin = self.walk.at
         return self.walk.value(), begin, self.walk.at
 
-    def _once(self, place: str, keys: Iterator[str]) -> Iterator[str]:
-        """Yield keys that have not been there; of others the value is passed."""
+    def _once(self, place: str, keys: Iterator[str], meaning: Callable[[str], object] = str) -> Iterator[str]:
+        """Yield keys whose meaning, or else they themselves, was not there; of others the value is passed."""
         known = set()
         for key in keys:
-            if key in known:
+            said = meaning(key)
+            said = key if said is None else said
+            if said in known:
                 self.walk.value()
                 self._left_out["twice"].append(f"{place}/{key}" if place else key)
             else:
-                known.add(key)
+                known.add(said)
                 yield key
 
 

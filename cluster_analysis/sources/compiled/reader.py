@@ -58,8 +58,8 @@ class _Rows:
         levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys, is_p2p, n_rows, files = np.ascontiguousarray(levels.T)
         steps = [parse_step(key) for key in texts(given["step_names"]).to_pylist()]
-        #: Whether every key is a step; if not, Python reports it.
-        self.are_steps = None not in steps
+        #: Whether every key is a step of its own (`step10` and `10` are one); if not, Python reports it.
+        self.are_steps = None not in steps and len(set(steps)) == len(steps)
         self.steps = np.repeat(np.array([step or 0 for step in steps], np.int64)[keys], n_rows)
         self.is_p2p = np.repeat(is_p2p != 0, n_rows)
         self.files = np.repeat(files, n_rows)

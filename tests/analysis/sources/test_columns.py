@@ -79,8 +79,8 @@ def hccs(**changes: object) -> Change:
 
 
 ODD: dict[str, tuple[Change, bool]] = {
-    "no times": (without(TIMES), True),
-    "times are null": (lambda operator: operator.update({TIMES: None}), True),
+    "no times": (without(TIMES), False),
+    "times are null": (lambda operator: operator.update({TIMES: None}), False),
     "no bandwidth": (without(BANDWIDTH), True),
     "bandwidth is null": (lambda operator: operator.update({BANDWIDTH: None}), True),
     "no HCCS": (without(BANDWIDTH, "HCCS"), True),

@@ -105,7 +105,7 @@ def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:
     rows, packets, remarks = read(tmp_path, document)
     assert [row["group"] for row in rows] == ["0", "1", "2"]
     assert len(packets) == 3
-    assert not remarks
+    assert remarks == ["left out: 99997 operators without a time"]
 
 
 @pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity"])
@@ -179,6 +179,28 @@ def test_a_key_that_stands_twice_counts_once_and_is_told(tmp_path: Path) -> None
     rows, _, remarks = read(tmp_path, text.replace('"step51"', '"step50"'))
     assert len(rows) == len(OPS)
     assert remarks == ["left out: 'step50', which is there a second time"]
+
+
+@pytest.mark.parametrize("choice", ["auto", "python"])
+def test_a_step_in_two_spellings_counts_once_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str
+) -> None:
+    monkeypatch.setenv(CHOICE, choice)
+    rows, _, remarks = read(tmp_path, communication_json({"step50": OPS, "50": OPS}))
+    assert len(rows) == len(OPS)
+    assert remarks == ["left out: '50', which is there a second time"]
+
+
+@pytest.mark.parametrize("choice", ["auto", "python"])
+def test_an_operator_without_times_is_left_out_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str
+) -> None:
+    monkeypatch.setenv(CHOICE, choice)
+    document = communication_json({"step50": OPS})
+    del document["step50"]["collective"][OPS[0].name]["Communication Time Info"]  # type: ignore[index]
+    rows, _, remarks = read(tmp_path, document)
+    assert len(rows) == len(OPS) - 1
+    assert remarks == ["left out: 1 operator without a time"]
 
 
 def test_a_name_of_other_letters_moves_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
