@@ -37,6 +37,7 @@ FindingFact = Literal[
     "nic",
     "nic_sending",
     "nic_receiving",
+    "rail",
     "port",
     "port_sending",
     "port_receiving",

@@ -201,7 +201,8 @@ class WhatIf:
         """
         added = [0.0] * len(suspects)
         faults = [i for i, one in enumerate(suspects) if one.is_alarm]
-        chosen = [faults[i] for i in _most_lost([suspects[i] for i in faults], [alone[i] for i in faults])]
+        of_faults = [suspects[i] for i in faults], [alone[i] for i in faults]
+        chosen = [faults[i] for i in _most_lost(replay.graph, *of_faults)]
         if len(chosen) < 2:
             return added
         every = [suspects[i] for i in chosen]
@@ -252,14 +253,14 @@ def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
     return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_IN_TURN]
 
 
-def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
-    """Positions of the faults that are repaired together: the costliest, and those that lose the most time.
+def _most_lost(graph: Graph, suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the faults that are repaired together: the costliest, and those that may cost most.
 
     Faults that hide each other cost nothing alone.
     """
-    lost_us = [0.0 if one.lost_us is None else float(one.lost_us.mean()) for one in suspects]
-    by_loss = sorted(range(len(suspects)), key=lambda i: (-lost_us[i], suspects[i].key))
-    return sorted({*_costliest(suspects, alone), *by_loss[:N_IN_TURN]})
+    most_us = [one.most_us(graph) for one in suspects]
+    by_most = sorted(range(len(suspects)), key=lambda i: (-most_us[i], suspects[i].key))
+    return sorted({*_costliest(suspects, alone), *by_most[:N_IN_TURN]})
 
 
 def _validated(graph: Graph) -> Replay | None:

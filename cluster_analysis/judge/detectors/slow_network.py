@@ -44,6 +44,7 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "card": ("slow_nic", "nic", "operators_of_rank"),
     "card_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
     "card_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
+    "rail": ("slow_nic", "rail", "operators_of_rank"),
     "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
     "host_pair_tx": ("slow_host_pair", "host_pair_one_way", "operators_between_hosts"),
     "groups": ("slow_link", "operators_of_group", "operators_of_group"),
@@ -110,6 +111,8 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]], most_us: Floa
             suspect,
             pattern="transient" if len(steps) == 1 else "intermittent",
             step_positions=steps,
+            # The links of a rail may be those of a single call.
+            is_alarm=suspect.is_alarm and (part.name != "rail" or len(steps) > 1),
             facts=(*suspect.facts, fact("in_some_steps", n_steps=n_steps)),
             confidence="medium" if suspect.confidence == "high" else suspect.confidence,
         )

@@ -1,11 +1,11 @@
 """Which part is broken: as few parts of the network as explain all of its slow units.
 
 Every hypothesis - a link, a group, a rank's port (its links inside the host) or NIC (its RDMA links), a pair
-of hosts, all groups over the same hosts, the uplink of a host or of the hosts of a rack, and one direction of
-each of these - claims what would be slow then. Its worth is the number of slow units it explains, less one,
-less two for each healthy unit that it claims; a healthy one acquits a port or a NIC. Of two parts of equal
-worth the smaller one counts. A group shows its slowest link only: it may be slow because of a part that it
-only touches, and acquits none.
+of hosts, all groups over the same hosts, a rail (the NICs at one place of all hosts, which share a switch),
+the uplink of a host or of the hosts of a rack, and one direction of each of these - claims what would be slow
+then. Its worth is the number of slow units it explains, less one, less two for each healthy unit that it
+claims; a healthy one acquits a port or a NIC. Of two parts of equal worth the smaller one counts. A group
+shows its slowest link only: it may be slow because of a part that it only touches, and acquits none.
 
 No file names racks. Hosts that healthy links join have no slow part between them: a rack whose uplink is slow
 is what these leave together.
@@ -28,7 +28,7 @@ from cluster_analysis.thresholds.judging import LINK_EFFECT, PRICE_OF_HEALTHY, P
 #: From the smallest to the largest.
 PartName = Literal[
     "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "host_pair_tx",
-    "groups", "uplink", "uplink_tx", "uplink_rx", "card", "card_tx", "card_rx",
+    "groups", "uplink", "uplink_tx", "uplink_rx", "card", "card_tx", "card_rx", "rail",
 ]  # fmt: skip
 
 _UNKNOWN = -1
@@ -141,7 +141,7 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
             out, into = (_shown(units, slow, claimed, rank, end) for end in (0, -1))
             for name, shown in zip(names, (out | into, out, into), strict=True):
                 yield Part(name, (rank,), (), shown, perhaps)
-    yield from _cards(units, slow, of_rank, host_of)
+    yield from _cards_and_rails(units, slow, of_rank, host_of)
     for carrier in {units.transport[at] for at in slow & remote.keys()}:
         of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
         yield from _parts_of_hosts(units, slow, hosts, of_carrier)
@@ -160,28 +160,29 @@ def _shown(
     return frozenset(at for at in own if at in slow or units.rate[at] > most)
 
 
-def _cards(
+def _cards_and_rails(
     units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], host_of: Mapping[int, int]
 ) -> Iterator[Part]:
-    """Give each card that two neighbouring ranks of a host share: it slows the links of both."""
+    """Give each card that two neighbouring ranks of a host share, and each rail: it slows all their links."""
     by_host: dict[int, list[int]] = {}
-    for rank in sorted(of_rank):
-        by_host.setdefault(host_of.get(rank, _UNKNOWN), []).append(rank)
-    for host, ranks in by_host.items():
-        for pair in zip(ranks[::2], ranks[1::2], strict=False) if host != _UNKNOWN else ():
+    for rank in sorted(of_rank.keys() & host_of.keys()):
+        by_host.setdefault(host_of[rank], []).append(rank)
+    by_rdma = {at for at, transport in enumerate(units.transport) if transport.upper() == "RDMA"}
+    for ranks in by_host.values():
+        for pair in zip(ranks[::2], ranks[1::2], strict=False):
             for name, end in zip(_CARD, (slice(None), slice(1), slice(-1, None)), strict=True):
                 of_each = [
-                    {
-                        at
-                        for at in of_rank[rank]
-                        if units.transport[at].upper() == "RDMA" and rank in units.members[at][end]
-                    }
-                    for rank in pair
+                    {at for at in of_rank[rank] & by_rdma if rank in units.members[at][end]} for rank in pair
                 ]
                 claimed = frozenset(at for own in of_each for at in own if not units.is_group[at])
                 are_all = all(own and own <= slow for own in of_each) and claimed
                 if are_all and np.ptp([np.median(units.level[[*one]]) for one in of_each]) <= TOLERANCE_SHARE:
                     yield Part(name, pair, (), claimed)
+    for rail in zip(*by_host.values(), strict=False):
+        joined = (at for rank in rail for at in of_rank[rank] if {*units.members[at]} <= {*rail})
+        claimed = frozenset(at for at in joined if not units.is_group[at])
+        if claimed and claimed <= slow:
+            yield Part("rail", rail, (), claimed)
 
 
 def _parts_of_hosts(

@@ -85,6 +85,14 @@ EXPLAINED: dict[str, tuple[Pairs, Parts]] = {
     "all links of a host are its uplink": (those(lambda a, b: 2 in (HOSTS[a], HOSTS[b])), [("uplink", (2,))]),
     "all that it sends to others": (those(lambda a, _: HOSTS[a] == 2), [("uplink_tx", (2,))]),
     "all that it receives from them": (those(lambda _, b: HOSTS[b] == 2), [("uplink_rx", (2,))]),
+    "all links between the same place of each host are a rail": (
+        those(lambda a, b: a % 2 == b % 2 == 1),
+        [("rail", (1, 3, 5, 7))],
+    ),
+    "most of these are cards of their own": (
+        those(lambda a, b: a % 2 == b % 2 == 1 and {a, b} != {1, 7}),
+        [("link", (1, 3)), ("link", (1, 5)), ("link", (3, 5)), ("link", (3, 7)), ("link", (5, 7))],
+    ),
     "two broken parts are two findings": (
         those(lambda a, b: 7 in (a, b)) | both_ways((0, 2)),
         [("link", (0, 2)), ("nic", (7,))],
