@@ -31,11 +31,18 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *TRANSPORT_COLUMNS,
 )
-#: Columns without which rows are not judged, and all that are measured.
-_NEEDED: Mapping[Literal["operators", "links"], tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "operators": (("start_ns", "elapse_us"), MEASURED_COLLECTIVES),
-    "links": (MEASURED_LINKS, MEASURED_LINKS),
+#: Columns without which rows are not judged.
+_NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
+    "operators": ("start_ns", "elapse_us"),
+    "links": MEASURED_LINKS,
 }
+#: Two sums of columns that say one thing, because the profiler takes one column from the others.
+Sums = tuple[tuple[str, ...], tuple[str, ...]]
+#: What each row says twice. r1.x takes exposed communication from the step for computing, and exposed
+#: receives for the stage. Of operators hosts send the elapsed time alone.
+OF_STEPS: Sums = (("communication_us",), ("communication_not_overlapped_us", "overlapped_us"))
+OF_R1_STEPS: Sums = (("computing_us", "communication_not_overlapped_us"), ("stage_us", "bubble_us"))
+OF_OPERATORS: Sums = (("elapse_us",), ("transit_us", "wait_us", "idle_us"))
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
 #: How many times one may be the other: an operator that ends behind its step counts whole.
@@ -74,12 +81,11 @@ def without_unknown_begin(steps: pa.Table) -> pa.Table:
 
 def checked(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> pa.Table:
     """Return rows of a text, or of its columns; those that lack something needed are remarked, too."""
-    needed, measured = _NEEDED[rows]
+    needed = _NEEDED[rows]
     if any(table[name].null_count for name in needed):
         missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed))
         remark(fact("rows_lack", n_lacking=pc.sum(missing).as_py(), n_rows=table.num_rows, rows=rows))
-    contradicting = without_contradicting_times if rows == "operators" else without_contradicting_links
-    return contradicting(without_impossible(table, measured, remark), remark)
+    return sound_operators(table, remark) if rows == "operators" else sound_links(table, remark)
 
 
 def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:
@@ -97,27 +103,21 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_empty))
 
 
-def measured_of_r1(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return the rows of STEPS of r1.x that were measured, null for what cannot be.
+def sound_steps(table: pa.Table, remark: Remark, said_twice: Sums = OF_STEPS) -> pa.Table:
+    """Return the rows of `table` (STEPS) that were measured and do not contradict themselves.
 
-    Its writer takes exposed communication from the step for computing, and exposed receives for the stage.
+    What cannot be is null. What computing covers of communication is no longer than computing.
     """
     table = without_empty_steps(without_impossible(table, MEASURED_STEPS, remark), remark)
-    whole = ("computing_us", "communication_not_overlapped_us")
-    return _steps_that_add_up(table, whole, ("stage_us", "bubble_us"), remark)
+    computing, covered = (table[name].to_numpy() for name in ("computing_us", "overlapped_us"))
+    is_odd = _differ(table, said_twice) | (covered > computing + np.maximum(_ROUNDED * computing, 1.0))
+    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
 
 
-def without_contradicting_parts(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return the rows of `table` (STEPS) whose communication is what computing covers and what it does not.
-
-    All profilers take one from the other two, so one of the three cells is damaged, or of another column.
-    """
-    parts = ("communication_not_overlapped_us", "overlapped_us")
-    return _steps_that_add_up(table, ("communication_us",), parts, remark)
-
-
-def without_contradicting_links(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return LINKS, null for a size without a time, and a time without a size; transports may lack a name."""
+def sound_links(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return LINKS, null for what cannot be: a size without a time, too; transports may lack a name."""
+    table = without_impossible(table, MEASURED_LINKS, remark)
     has_size, has_time = (table[name].to_numpy() > 0.0 for name in MEASURED_LINKS)
     is_known = pc.and_(*(table[name].is_valid() for name in MEASURED_LINKS)).to_numpy()
     is_odd = (has_size != has_time) & is_known
@@ -128,28 +128,20 @@ def without_contradicting_links(table: pa.Table, remark: Remark) -> pa.Table:
     return _without(table, is_odd, MEASURED_LINKS)
 
 
-def without_contradicting_times(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return COLLECTIVES, null for the times of operators that do not last as long as their parts together.
+def sound_operators(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return COLLECTIVES, null for what cannot be, and for times that are not their parts together.
 
-    All profilers take the idle time from the others; hosts send no parts. Where most operators of a rank
-    contradict theirs, no number is damaged: whoever wrote the file means something else by the parts.
+    Where most operators of a rank contradict their parts, no number is damaged: whoever wrote the file means
+    something else by them.
     """
-    times = ("elapse_us", "transit_us", "wait_us", "idle_us")
-    is_odd = _is_other_than(table, times[:1], times[1:])
+    table = without_impossible(table, MEASURED_COLLECTIVES, remark)
+    is_odd = _differ(table, OF_OPERATORS)
     if not is_odd.any():
         return table
     _, rank_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
     is_odd &= (np.bincount(rank_of, is_odd) <= np.bincount(rank_of) / 2)[rank_of]
     tell_left_out(remark, int(is_odd.sum()), "duration", "not_sum_of_parts")
-    return _without(table, is_odd, times)
-
-
-def _steps_that_add_up(
-    table: pa.Table, whole: Sequence[str], parts: Sequence[str], remark: Remark
-) -> pa.Table:
-    is_odd = _is_other_than(table, whole, parts)
-    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
-    return table.filter(pa.array(~is_odd)) if is_odd.any() else table
+    return _without(table, is_odd, sum(OF_OPERATORS, ()))
 
 
 def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.Table:
@@ -158,9 +150,9 @@ def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.T
     return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in columns})
 
 
-def _is_other_than(table: pa.Table, whole: Sequence[str], parts: Sequence[str]) -> BoolArray:
+def _differ(table: pa.Table, said_twice: Sums) -> BoolArray:
     """Return in which rows (N,) two sums of columns differ; not where one is unknown."""
-    total, other = (sum(table[name].to_numpy() for name in names) for names in (whole, parts))
+    total, other = (sum(table[name].to_numpy() for name in names) for names in said_twice)
     differ: BoolArray = np.abs(other - total) > np.maximum(_ROUNDED * np.abs(total), 1.0)
     return differ
 

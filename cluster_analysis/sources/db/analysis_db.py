@@ -71,8 +71,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         is_needed = name in schema.NEEDED_STEPS and column in times
         columns[name] = cells.floats(times.get(column, np.full(n, np.nan)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
-    table = measured.without_impossible(cells.with_step(table), measured.MEASURED_STEPS, remark)
-    table = measured.without_contradicting_parts(measured.without_empty_steps(table, remark), remark)
+    table = measured.sound_steps(cells.with_step(table), remark)
     return measured.of_own_device(measured.without_unknown_begin(table), remark)
 
 
@@ -191,8 +190,7 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
         unit = numbers.US_PER_MS if column.endswith("_us") else numbers.BYTES_PER_MB
         columns[column] = pc.multiply(cells.floats(figures[column], remark), unit)
     table = schema.rows(schema.COLLECTIVES, rank, **columns)
-    table = measured.without_impossible(cells.with_step(table), measured.MEASURED_COLLECTIVES, remark)
-    return measured.without_contradicting_times(table, remark)
+    return measured.sound_operators(cells.with_step(table), remark)
 
 
 def is_p2p(kinds: pa.DictionaryArray) -> pa.Array:

@@ -72,8 +72,7 @@ def _table(
         size_bytes=pc.multiply(sizes, numbers.BYTES_PER_MB),
         time_us=pc.multiply(link_times, numbers.US_PER_MS),
     )
-    table = measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
-    return measured.without_contradicting_links(table, remark)
+    return measured.sound_links(cells.with_step(table), remark)
 
 
 def _keys(op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.measured import measured_of_r1
+from cluster_analysis.sources.measured import OF_R1_STEPS, sound_steps
 from cluster_analysis.sources.r1.cluster_analyse import (
     read_r1_cluster_analyse,
     steps_alone,
@@ -114,7 +114,7 @@ def _analysed_steps(reading: Reading, iterations: pa.Table, path: Path, remark: 
     steps = (
         steps_alone(reading.source.rank, analysed) if is_alone else steps_of_iterations(iterations, analysed)
     )
-    return measured_of_r1(steps, remark)
+    return sound_steps(steps, remark, OF_R1_STEPS)
 
 
 def _metadata(cluster_analyse: str) -> RankMetadata:

@@ -17,12 +17,9 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, tell_left_out, unheard
 from cluster_analysis.sources.measured import (
-    MEASURED_STEPS,
     of_own_device,
+    sound_steps,
     tell_no_columns,
-    without_contradicting_parts,
-    without_empty_steps,
-    without_impossible,
     without_unknown_begin,
 )
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
@@ -59,8 +56,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     text, ranks = read_files(files, _WANTED, ("Step", "Computing"), remark)
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    steps = without_impossible(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
-    measured = without_contradicting_parts(without_empty_steps(steps, remark), remark)
+    measured = sound_steps(_steps_from_text(text, ranks, remark), remark)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     return of_own_device(without_unknown_begin(measured), remark)

@@ -421,3 +421,16 @@ def test_operators_that_all_began_outside_of_the_steps_are_told(tmp_path: Path) 
     assert "left out: 2 operators that began in none of the steps of STEP_TIME" in [
         reason(problem) for problem in tables.problems
     ]
+
+
+@pytest.mark.parametrize("form", ["text", "database"])
+def test_a_step_whose_computing_covers_more_than_it_lasts_is_left_out_and_told(
+    tmp_path: Path, form: str
+) -> None:
+    if form == "text":
+        steps = step_csv({"50": STEP_ROW, "51": (1.0, *STEP_ROW[1:])})
+        tables = read_rank(source_of(write_capture(tmp_path, 0, steps=steps)))
+    else:
+        tables = tables_of_damaged_database(tmp_path, "StepTraceTime SET computing = 1.0 WHERE rowid = 1")
+    assert "left out: 1 step whose parts do not add up" in [reason(one) for one in tables.problems]
+    assert 1.0 not in tables.steps["computing_us"].to_pylist()
