@@ -6,6 +6,7 @@ findings, and the training hosts would be blamed.
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import pydoc
 from collections.abc import Callable, Iterable
@@ -80,7 +81,7 @@ def _asked(
             on_error="return",
             callback_timeout=_ANSWER_DEADLINE_S,
         )
-    except TimeoutError:
+    except asyncio.TimeoutError:
         if len(workers) == 1:
             return {}
         # A worker that hangs holds up the answers of all: asked one by one, it shows.

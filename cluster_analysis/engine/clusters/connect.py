@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from distributed.security import Security
 
 from cluster_analysis.engine.clusters.dask_engine import CONNECT_DEADLINE_S, DaskEngine, OwnClient, be_quiet
@@ -28,7 +30,7 @@ def connect(address: str, tls: TlsFiles | None, place: Place) -> DaskEngine:
     try:
         # How long it tries is Dask's own setting, distributed.comm.timeouts.connect: 30 s.
         client = OwnClient(address, security=security, name="cluster-analyse")
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+    except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
         raise EngineError(
             f"no Dask scheduler at {address}: {in_one_line(error)}",
             "check the address and that it runs; tls:// needs --tls-ca-file, --tls-cert and --tls-key",
@@ -36,7 +38,7 @@ def connect(address: str, tls: TlsFiles | None, place: Place) -> DaskEngine:
     try:
         client.wait_for_workers(1, timeout=CONNECT_DEADLINE_S)
         return DaskEngine(client, address, place)
-    except TimeoutError:
+    except asyncio.TimeoutError:
         client.close()
         raise EngineError(
             f"the Dask cluster at {address} has no workers", f"start some: dask worker {address}"

@@ -6,6 +6,7 @@ the worker that reduces it. Dask runs the tasks of a lost worker again, those it
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import operator
 import uuid
@@ -176,7 +177,7 @@ class DaskEngine(Engine):
                 found: TaskEnd[Any] = future.result(timeout=_ARRIVAL_DEADLINE_S)
             except KilledWorker:
                 return TaskEnd(failure=f"its worker died {N_ATTEMPTS} times or more, out of memory perhaps")
-            except (CancelledError, CommClosedError, TimeoutError):
+            except (CancelledError, CommClosedError, asyncio.TimeoutError):
                 raise
             except Exception as error:
                 return TaskEnd(failure=f"{type(error).__name__}: {in_one_line(error, 'no message')}")
@@ -187,7 +188,7 @@ class DaskEngine(Engine):
         while True:
             try:
                 wait(future, timeout=_LOOK_EVERY_S)
-            except TimeoutError:
+            except asyncio.TimeoutError:  # Dask's; before Python 3.11 it is not the built-in one
                 if self.client.status != "running":
                     raise
                 idle_s = 0.0 if self._has_workers() else idle_s + _LOOK_EVERY_S
@@ -207,7 +208,7 @@ class DaskEngine(Engine):
     def _lost_is_one_line(self) -> Iterator[None]:
         try:
             yield
-        except (CancelledError, CommClosedError, TimeoutError) as error:
+        except (CancelledError, CommClosedError, asyncio.TimeoutError) as error:
             raise EngineError(
                 f"the Dask scheduler at {self.address} was lost; nothing was written",
                 "see its log and run this again, or leave --scheduler out to work on this machine",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 import warnings
@@ -49,7 +50,7 @@ def start_local(n_workers: int, scratch: Path) -> DaskEngine:
             )
         client = OwnClient(cluster, name="cluster-analyse")
         client.wait_for_workers(n_workers, timeout=_START_DEADLINE_S)
-    except (OSError, RuntimeError, TimeoutError) as error:
+    except (OSError, RuntimeError, asyncio.TimeoutError) as error:
         raise EngineError(
             f"no Dask cluster could be started here: {in_one_line(error)}",
             "leave --scheduler out to work without one",

@@ -7,6 +7,7 @@ and scheduler and workers listen where they reach each other only.
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import shutil
 import sys
@@ -65,12 +66,12 @@ def _started(started: ExitStack, kind: Any, n_jobs: int, output: Path) -> tuple[
         client = OwnClient(cluster, timeout=CONNECT_DEADLINE_S)
         started.callback(client.close, timeout=CONNECT_DEADLINE_S)
         client.wait_for_workers(1, timeout=reach.NO_WORKERS_DEADLINE_S)
-    except (OSError, RuntimeError, TimeoutError, ValueError) as error:
+    except (OSError, RuntimeError, asyncio.TimeoutError, ValueError) as error:
         raise EngineError(
             f"Slurm started no worker: {in_one_line(error)}",
             "see squeue; partition and account are set in dask-jobqueue's jobqueue.yaml",
         ) from error
-    with suppress(TimeoutError):  # others join later, if Slurm gives them a place
+    with suppress(asyncio.TimeoutError):  # others join later, if Slurm gives them a place
         client.wait_for_workers(n_jobs, timeout=_OTHERS_DEADLINE_S)
     return client, str(cluster.scheduler_address)
 
