@@ -66,25 +66,21 @@ class _LinkTexts:
         at = pa.array(self._begins)
         labels, groups = (key.take(at).to_pylist() for key in keys)
         self._keys = [op_key(label, name).encode() for label, name in zip(labels, groups, strict=True)]
-        texts = _link_json(rows).cast(pa.large_binary()).combine_chunks()
-        texts = pa.concat_arrays([texts, texts[:0]])
-        _, offsets, letters = texts.buffers()
-        self._offsets = np.frombuffer(offsets, np.int64, rows.num_rows + 1)
-        self._letters = letters.to_pybytes() if letters else b""
+        self._texts = _link_json(rows).cast(pa.binary()).to_pylist()
 
     def texts(self, first: int, last: int) -> Iterator[bytes]:
         """Yield each `"label@group": {"0-1": {…}, …}` of the rows of one block."""
         low, high = np.searchsorted(self._begins, [first, last]).tolist()
-        bounds = self._offsets[[*self._begins[low:high].tolist(), last]].tolist()
+        bounds = [*self._begins[low:high].tolist(), last]
         for key, (begin, end) in zip(self._keys[low:high], pairwise(bounds), strict=True):
-            yield b'"%b": {%b}' % (key, self._letters[begin + len(", ") : end])
+            yield b'"%b": {%b}' % (key, b", ".join(self._texts[begin:end]))
 
 
 def _link_json(rows: pa.Table) -> pa.ChunkedArray:
-    """Return `, "0-1": {…}` of each row."""
+    """Return `"0-1": {…}` of each row."""
     text = {name: rows[name].cast(pa.string()) for name in _SHOWN}
     return pc.binary_join_element_wise(
-        ', "',
+        '"',
         text["src_rank"],
         "-",
         text["dst_rank"],

@@ -7,6 +7,7 @@ same in any order and in any blocks.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -57,37 +58,21 @@ class KernelSums:
         sums = sums.select([*KEYS, *(name for name, _ in _SUMS)])
         if self._table is not None:
             sums = pa.concat_tables([self._table, sums])
-        grouped = sums.group_by(list(KEYS), use_threads=False).aggregate(_SUMS)
-        names = {f"{name}_{what}": name for name, what in _SUMS}
-        self._table = grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+        self._table = _grouped(sums, KEYS)
 
     def operators(self, rank: int) -> pa.Table | None:
         """Return OPERATORS: the same by type and core alone, longest first; None where nothing was added."""
         if self._table is None or not self._table.num_rows:
             return None
-        summed = self._table.group_by(["op_type", "core_type"], use_threads=False).aggregate(
-            [("n", "sum"), ("ps", "sum"), ("ps_min", "min"), ("ps_max", "max")]
-        )
-        order = [("ps_sum", "descending"), ("op_type", "ascending"), ("core_type", "ascending")]
-        summed = summed.sort_by(order)
-        return schema.rows(
-            schema.OPERATORS,
-            rank,
-            op_type=summed["op_type"].to_pylist(),
-            core_type=summed["core_type"].to_pylist(),
-            n_calls=summed["n_sum"],
-            total_us=pc.round(numbers.ps_to_us(summed["ps_sum"]), _DECIMALS),
-            min_us=numbers.ps_to_us(summed["ps_min_min"]),
-            avg_us=_mean_us(summed["ps_sum"], summed["n_sum"]),
-            max_us=numbers.ps_to_us(summed["ps_max_max"]),
-        )
+        summed = _longest_first(_grouped(self._table, KEYS[:2]), KEYS[:2])
+        kinds = {name: summed[name].to_pylist() for name in KEYS[:2]}
+        return schema.rows(schema.OPERATORS, rank, **kinds, **_figures(summed))
 
     def table(self, rank: int) -> pa.Table | None:
         """Return KERNELS, those that take most time first; None where nothing was added."""
         if self._table is None or not self._table.num_rows:
             return None
-        order = [("ps", "descending"), *((name, "ascending") for name in KEYS)]
-        ordered = self._table.sort_by(order)
+        ordered = _longest_first(self._table, KEYS)
         rest = ordered.slice(MAX_ROWS)
         if rest.num_rows:
             blank = {name: pa.repeat(_OTHERS, rest.num_rows) for name in KEYS}
@@ -100,26 +85,40 @@ class KernelSums:
         return _kernels(ordered, rank)
 
 
+def _grouped(sums: pa.Table, keys: Sequence[str]) -> pa.Table:
+    grouped = sums.group_by(list(keys), use_threads=False).aggregate(_SUMS)
+    names = {f"{name}_{what}": name for name, what in _SUMS}
+    return grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+
+
+def _longest_first(sums: pa.Table, keys: Sequence[str]) -> pa.Table:
+    return sums.sort_by([("ps", "descending"), *((name, "ascending") for name in keys)])
+
+
 def _kernels(ordered: pa.Table, rank: int) -> pa.Table:
     flops = [matrix_flops(*row) for row in rows_of(ordered, "op_type", *KEYS[3:5])]
     return schema.rows(
         schema.KERNELS,
         rank,
         **{name: ordered[name].combine_chunks().dictionary_encode() for name in KEYS},
-        n_calls=ordered["n"],
-        total_us=pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
-        avg_us=_mean_us(ordered["ps"], ordered["n"]),
-        min_us=numbers.ps_to_us(ordered["ps_min"]),
-        max_us=numbers.ps_to_us(ordered["ps_max"]),
+        **_figures(ordered),
         wait_us=numbers.ps_to_us(ordered["wait_ps"]),
         flops_count=pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
     )
 
 
-def _mean_us(all_ps: pa.ChunkedArray, n: pa.ChunkedArray) -> pa.ChunkedArray:
-    # To the ns, as op_statistic.csv states means; of µs, halves would go either way.
-    all_ns = pc.divide(pc.cast(all_ps, pa.float64(), safe=False), float(numbers.PS_PER_NS))
-    return pc.divide(pc.round(pc.divide(all_ns, pc.cast(n, pa.float64()))), float(numbers.NS_PER_US))
+def _figures(sums: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return calls and times, as both tables of kernels have them."""
+    # Means to the ns, as op_statistic.csv states them; of µs, halves would go either way.
+    all_ns = pc.divide(pc.cast(sums["ps"], pa.float64(), safe=False), float(numbers.PS_PER_NS))
+    mean_ns = pc.round(pc.divide(all_ns, pc.cast(sums["n"], pa.float64())))
+    return {
+        "n_calls": sums["n"],
+        "total_us": pc.round(numbers.ps_to_us(sums["ps"]), _DECIMALS),
+        "avg_us": pc.divide(mean_ns, float(numbers.NS_PER_US)),
+        "min_us": numbers.ps_to_us(sums["ps_min"]),
+        "max_us": numbers.ps_to_us(sums["ps_max"]),
+    }
 
 
 @lru_cache(maxsize=1 << 12)

@@ -58,13 +58,9 @@ def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
     A float64 cannot hold them: near the year 2024 its neighbours are 0.25 µs apart.
     """
-    try:
-        # The usual case at once; whatever is not plain goes the careful way below.
-        plain = _ns_of_decimal(pc.cast(pc.cast(text, pa.string()), pa.decimal128(22, 3)))
-        if not pc.any(pc.less(plain, 0)).as_py():
-            return plain, 0
-    except pa.ArrowInvalid:
-        pass
+    plain = _plainly_ns(text)
+    if plain is not None:
+        return plain, 0
     cells, n_given = _numeric(text, _STAMP)
     # Digits below the nanosecond are cut: no profiler writes them, and they carry nothing.
     kept = pc.replace_substring_regex(cells, r"^(\d+\.?\d{0,3})\d*$", r"\1")
@@ -77,13 +73,10 @@ def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
 
     The shortest text that names a float is what was written, and the decimals that it has are exact.
     """
-    try:
-        # Arrow writes it with an exponent, which only decimals are made of.
-        plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))
-        if not plain.null_count and not pc.any(pc.less(plain, 0)).as_py():
-            return plain, 0
-    except pa.ArrowInvalid:
-        pass
+    # Arrow writes it with an exponent, which only decimals are made of.
+    plain = _plainly_ns(microseconds)
+    if plain is not None and not plain.null_count:
+        return plain, 0
     return to_ns(pa.array([repr(value) for value in microseconds.to_pylist()], pa.string()))
 
 
@@ -97,6 +90,15 @@ def us_to_ps(microseconds: pa.Array) -> pa.Array:
 def ps_to_us(picoseconds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return whole ps as the float64 of µs that is nearest."""
     return pc.divide(pc.cast(picoseconds, pa.float64(), safe=False), float(PS_PER_US))
+
+
+def _plainly_ns(microseconds: pa.Array | pa.ChunkedArray) -> pa.Array | None:
+    """Return time stamps as ns where every one is plain as it stands: the usual case, in one call."""
+    try:
+        plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))
+    except pa.ArrowInvalid:
+        return None
+    return None if pc.any(pc.less(plain, 0)).as_py() else plain
 
 
 def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.tables.model import Capture, RankMetadata
@@ -28,28 +27,10 @@ _LAST_NUMBER = re.compile(r"(\d+)$")
 _FEWEST_DEVICES = 2
 
 
-class Seats(Struct, frozen=True):
-    """Host of each rank, none if hosts are unknown; real names of hosts; notes."""
-
-    of_rank: Mapping[Rank, HostId]
-    addresses: Mapping[HostId, str]
-    notes: tuple[Fact, ...] = ()
-
-
 def seated(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> Capture:
     """Return the capture with the hosts that its own files, and those of the run directory, tell together."""
-    devices = devices_of(capture, metadata)
-    seats = (
-        _one_machine(capture, metadata, devices)
-        if capture.is_placed
-        else _by_files(capture.names, metadata, devices)
-    )
-    return replace(
-        capture,
-        hosts=seats.of_rank,
-        addresses=seats.addresses,
-        notes=(*capture.notes, *seats.notes),
-    )
+    seat = _one_machine if capture.is_placed else _by_files
+    return seat(capture, metadata, devices_of(capture, metadata))
 
 
 def devices_of(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, DeviceId]:
@@ -60,8 +41,8 @@ def devices_of(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> dict[
 
 def _one_machine(
     capture: Capture, metadata: Mapping[Rank, RankMetadata], devices: Mapping[Rank, DeviceId]
-) -> Seats:
-    """Return the hosts of a run directory, two of them as one where their databases name the same machine."""
+) -> Capture:
+    """Return it with the hosts of a run directory, two as one where their databases name the same machine."""
     machine_of = _machines(metadata)
     hosts_of: dict[Hashable, set[HostId]] = {}
     for rank, host in capture.hosts.items():
@@ -76,29 +57,27 @@ def _one_machine(
             first |= dict.fromkeys(ordered[1:], ordered[0])
     of_rank = {rank: first.get(host, host) for rank, host in capture.hosts.items()}
     notes = tuple(fact("hosts_are_one", host=kept, other=other) for other, kept in sorted(first.items()))
-    return Seats(of_rank, capture.addresses, notes)
+    return replace(capture, hosts=of_rank, notes=capture.notes + notes)
 
 
 def _by_files(
-    names: Mapping[Rank, str], metadata: Mapping[Rank, RankMetadata], devices: Mapping[Rank, DeviceId]
-) -> Seats:
-    """Return hosts numbered by rank, by the first sign that does not contradict itself."""
-    ranks = sorted({*names, *metadata})
+    capture: Capture, metadata: Mapping[Rank, RankMetadata], devices: Mapping[Rank, DeviceId]
+) -> Capture:
+    """Return it with hosts numbered by rank, by the first sign that does not contradict itself; else none."""
+    ranks = sorted({*capture.names, *metadata})
     machine_of = _machines(metadata)
-    by_name = {rank: name for rank, name in names.items() if name}
+    by_name = {rank: name for rank, name in capture.names.items() if name}
     if ranks and machine_of.keys() >= set(ranks) and _holds_once(machine_of, devices):
         real = {rank: metadata[rank].host_name for rank in ranks}
-        return _numbered(machine_of, real)
+        return _numbered(capture, machine_of, real)
     why = _why_not_names(by_name, ranks, devices)
     if why is None:
-        return _numbered(by_name, by_name)
+        return _numbered(capture, by_name, by_name)
     blocks = _blocks(ranks, devices)
     if blocks:
-        return replace(
-            _numbered(blocks, {}), notes=(fact("hosts_by_devices", n_hosts=len(set(blocks.values()))),)
-        )
-    unknown = (fact("hosts_unknown", why=why),) if len(ranks) > 1 and by_name else ()
-    return Seats({}, {}, unknown)
+        return _numbered(capture, blocks, {}, fact("hosts_by_devices", n_hosts=len(set(blocks.values()))))
+    unknown = [fact("hosts_unknown", why=why)] if len(ranks) > 1 and by_name else []
+    return _numbered(capture, {}, {}, *unknown)
 
 
 def _machines(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, Hashable]:
@@ -147,11 +126,14 @@ def _blocks(ranks: Iterable[Rank], devices: Mapping[Rank, DeviceId]) -> dict[Ran
     return {rank: number for number, block in enumerate(blocks) for rank in block}
 
 
-def _numbered(host_of: Mapping[Rank, Hashable], real: Mapping[Rank, str]) -> Seats:
+def _numbered(
+    capture: Capture, host_of: Mapping[Rank, Hashable], real: Mapping[Rank, str], *notes: Fact
+) -> Capture:
     ordered = sorted(host_of)
     number_of = {
         host: HostId(str(number))
         for number, host in enumerate(dict.fromkeys(host_of[rank] for rank in ordered), 1)
     }
     of_rank = {rank: number_of[host_of[rank]] for rank in ordered}
-    return Seats(of_rank, {of_rank[rank]: real[rank] for rank in ordered if real.get(rank)})
+    addresses = {of_rank[rank]: real[rank] for rank in ordered if real.get(rank)}
+    return replace(capture, hosts=of_rank, addresses=addresses, notes=(*capture.notes, *notes))

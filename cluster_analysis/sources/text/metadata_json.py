@@ -6,7 +6,7 @@ Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,29 +32,18 @@ _ARGUMENT_OF_SIZE = {
 _MAX_DIGITS = 18
 #: Groups whose ranks are held once for all of their members, which are mostly read one after the other.
 _MOST_SHARED = 1024
-#: The ranks of a group, and the least and the largest; of a group without ranks neither.
-_Members = tuple[tuple[Rank, ...], tuple[Rank, ...]]
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
 
 
 class _Group(msgspec.Struct):
     group_name: str = ""
     group_rank: object = None
-    global_ranks: msgspec.Raw = msgspec.Raw(b"[]")
+    global_ranks: list[int] = []
 
 
 class _Metadata(msgspec.Struct):
     distributed_args: dict[str, object] | None = None
     parallel_group_info: dict[str, _Group] | None = None
-
-
-class _WholeGroup(_Group):
-    global_ranks: list[int] = []  # type: ignore[assignment]
-
-
-class _WholeMetadata(msgspec.Struct):
-    distributed_args: dict[str, object] | None = None
-    parallel_group_info: dict[str, _WholeGroup] | None = None
 
 
 class _Experimental(msgspec.Struct):
@@ -74,8 +63,6 @@ class _Info(msgspec.Struct):
 
 
 _METADATA: msgspec.json.Decoder[_Metadata] = msgspec.json.Decoder(_Metadata)
-_WHOLE_METADATA: msgspec.json.Decoder[_WholeMetadata] = msgspec.json.Decoder(_WholeMetadata)
-_RANKS: msgspec.json.Decoder[list[int]] = msgspec.json.Decoder(list[int])
 _INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
@@ -89,47 +76,36 @@ def parse_metadata(content: bytes) -> RankMetadata:
     document = decode(content, _METADATA)
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
-    members = _members(content, document)
+    declared = document.parallel_group_info or {}
     groups = tuple(
-        DeclaredGroup(as_group_hash(key), info.group_name, ranks, key)
-        for (key, info), (ranks, _) in zip((document.parallel_group_info or {}).items(), members, strict=True)
+        DeclaredGroup(as_group_hash(key), one.group_name, _shared(tuple(one.global_ranks)), key)
+        for key, one in declared.items()
     )
     world_size = _whole(arguments.get("world_size"))
-    ends = [end for _, own_ends in members for end in own_ends]
-    ends += [Rank(world_size - 1)] if world_size else []
+    named = [one.global_ranks for one in declared.values() if one.global_ranks]
+    ends = [*map(min, named), *map(max, named), *([world_size - 1] if world_size else [])]
     if ends and not 0 <= min(ends) <= max(ends) < MAX_RANKS:
         raise BadFileError(fact("impossible_rank", named=min(ends) if min(ends) < 0 else max(ends)))
     return RankMetadata(
         parallel=ParallelSizes(**sizes),
         world_size=world_size,
         groups=groups,
-        own_rank=_own_rank(arguments.get("rank"), (document.parallel_group_info or {}).values(), members),
+        own_rank=_own_rank(arguments.get("rank"), declared.values()),
     )
 
 
-def _members(content: bytes, document: _Metadata) -> list[_Members]:
-    """Return the ranks of each group, and the least and the largest of these."""
-    try:
-        return [_ranks_of(bytes(one.global_ranks)) for one in (document.parallel_group_info or {}).values()]
-    except msgspec.DecodeError:
-        # With the place in the whole document.
-        decode(content, _WHOLE_METADATA)
-        raise
-
-
 @lru_cache(_MOST_SHARED)
-def _ranks_of(text: bytes) -> _Members:
-    """Return this of a list; the ranks of a job list the same ones, which are held once."""
-    ranks = tuple(map(Rank, _RANKS.decode(text)))
-    return ranks, (min(ranks), max(ranks)) if ranks else ()
+def _shared(ranks: tuple[int, ...]) -> tuple[Rank, ...]:
+    """Return the ranks of a group; those of a job list the same ones, which are held once."""
+    return tuple(map(Rank, ranks))
 
 
-def _own_rank(said: object, groups: Iterable[_Group], members: Sequence[_Members]) -> Rank | None:
+def _own_rank(said: object, groups: Iterable[_Group]) -> Rank | None:
     """Return the rank that the arguments and the place in every group agree on; None where they do not."""
     ranks: set[int] = {
-        own[group.group_rank]
-        for group, (own, _) in zip(groups, members, strict=True)
-        if isinstance(group.group_rank, int) and 0 <= group.group_rank < len(own)
+        group.global_ranks[group.group_rank]
+        for group in groups
+        if isinstance(group.group_rank, int) and 0 <= group.group_rank < len(group.global_ranks)
     }
     if isinstance(said, int) and not isinstance(said, bool):
         ranks.add(said)
