@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +78,26 @@ def unknown() -> AnalysisResult:
         ),
         notes=(fact("ranks_missing", n_read=2, n_ranks=32, n_missing=30), fact("no_communication_matrix")),
     )
+
+
+@cache
+def _found() -> tuple[Finding, ...]:
+    return degraded().document.findings
+
+
+def slow(**values: object) -> Finding:
+    """The finding on the slow rank of `degraded`, but for these values."""
+    return replace(_found()[0], **values)
+
+
+def slow_link(**values: object) -> Finding:
+    """The finding on its slow link, but for these values."""
+    return replace(_found()[1], **values)
+
+
+def finds(*findings: Finding) -> AnalysisResult:
+    """`degraded` with these findings."""
+    return with_document(degraded(), findings=findings)
 
 
 def with_document(result: AnalysisResult, **values: object) -> AnalysisResult:

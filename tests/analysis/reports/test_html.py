@@ -14,7 +14,6 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports.page.packing import pack
 from cluster_words.pages import PAGE_STYLE
-from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements, page_of, unpack
 from tests.analysis.said import next_check, summary
@@ -62,25 +61,18 @@ def test_verdict_findings_and_next_check_are_read_without_a_script(page):
 
 
 def test_a_finding_behind_a_costlier_one_shows_what_it_costs_after_that_one():
-    result = builder.degraded()
-    first, second = result.document.findings
-    second = replace(
-        second, cost_ms_per_step=0.0, cost_share=0.0, cost_high_ms=7.7, cumulative_saving_ms=20.0
-    )
-    first = replace(first, cumulative_saving_ms=12.3)
-    text = shown(builder.with_document(result, findings=(first, second)))
+    first = builder.slow(cumulative_saving_ms=12.3)
+    costs = {"cost_ms_per_step": 0.0, "cost_share": 0.0, "cost_high_ms": 7.7, "cumulative_saving_ms": 20.0}
+    text = shown(builder.finds(first, builder.slow_link(**costs)))
     assert "up to 7.7 ms a step · up to 2.7 %" in text
     assert "20.0 ms together with those above" in text
     assert "costs nothing measurable" not in text
 
 
 def test_a_finding_that_saves_nothing_even_then_costs_nothing_measurable():
-    result = builder.degraded()
-    first, second = result.document.findings
-    second = replace(
-        second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=first.cumulative_saving_ms
-    )
-    assert "costs nothing measurable" in shown(builder.with_document(result, findings=(first, second)))
+    first = builder.slow()
+    costs = {"cost_ms_per_step": 0.0, "cost_share": 0.0, "cumulative_saving_ms": first.cumulative_saving_ms}
+    assert "costs nothing measurable" in shown(builder.finds(first, builder.slow_link(**costs)))
 
 
 def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
@@ -136,16 +128,14 @@ def test_healthy_and_unknown_share_neither_sign_nor_words():
 
 def test_a_healthy_page_that_lists_a_rank_does_not_say_that_no_rank_is_at_fault():
     result = builder.healthy()
-    rank = replace(builder.degraded().document.findings[0], severity="info")
-    work = replace(rank, kind="host_bound", ranks=())
+    rank = builder.slow(severity="info")
+    work = builder.slow(severity="info", kind="host_bound", ranks=())
 
-    def page_of(*findings):
-        return shown(builder.with_document(result, findings=findings))
-
-    assert "What may cost time is below." in page_of(rank, work)
-    assert "rank 5 may cost 12.3 ms of it: see below." in page_of(rank, work)
-    assert "No rank or link is at fault." not in page_of(rank, work)
-    assert "No rank or link is at fault." in page_of(work)
+    text = shown(builder.with_document(result, findings=(rank, work)))
+    assert "What may cost time is below." in text
+    assert "rank 5 may cost 12.3 ms of it: see below." in text
+    assert "No rank or link is at fault." not in text
+    assert "No rank or link is at fault." in shown(builder.with_document(result, findings=(work,)))
 
 
 def test_addresses_stay_out_unless_they_may_be_shown():

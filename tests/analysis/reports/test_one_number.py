@@ -58,12 +58,9 @@ def test_page_console_and_ticket_write_each_cost_alike(costs, language):
 @pytest.mark.parametrize("costs", CASES.values(), ids=list(CASES))
 def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     document = with_costs(*costs).document
-    first = document.findings[0]
-    written = cost_of(first).phrase(document.run.step_ms)
-    headline = verdicts.verdict_sentence(document)
-    split = cost_of_imbalance(document).sentence()
-    assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
-    assert (written.en in split.en, written.zh in split.zh) == (True, True)
+    written = cost_of(document.findings[0]).phrase(document.run.step_ms)
+    for said in (verdicts.verdict_sentence(document), cost_of_imbalance(document).sentence()):
+        assert (written.en in said.en, written.zh in said.zh) == (True, True)
 
 
 def test_a_bound_stands_in_the_place_of_a_cost_that_is_not_known():
@@ -184,9 +181,8 @@ QUOTED = sorted(name for name, record in KINDS.items() if record.is_repairable)
 
 def of_kind(kind: str, *, step_ms: float) -> Finding:
     cost_ms = 0.06 * step_ms
-    first = builder.degraded().document.findings[0]
-    return replace(
-        first, id=f"{kind}-3", kind=kind, severity="info", confidence="high", cost_ms_per_step=cost_ms,
+    return builder.slow(
+        id=f"{kind}-3", kind=kind, severity="info", confidence="high", cost_ms_per_step=cost_ms,
         cost_share=0.06, cumulative_saving_ms=cost_ms, cost_low_ms=cost_ms, cost_high_ms=cost_ms, facts=(),
     )  # fmt: skip
 

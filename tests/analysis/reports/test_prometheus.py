@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.reports import prometheus
-from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 from tests.analysis.reports.test_terminal import RESULTS
@@ -23,9 +22,7 @@ def test_metrics_are_as_agreed(name):
 
 
 def test_a_quote_in_a_label_is_escaped():
-    result = builder.degraded()
-    named = replace(result.document.findings[0], hosts=('a"b\\c' + "\n" + "d",))
-    changed = builder.with_document(result, findings=(named,))
+    changed = builder.finds(builder.slow(hosts=('a"b\\c' + "\n" + "d",)))
     assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed.document, FINISHED_AT_S)
 
 

@@ -112,12 +112,11 @@ def test_what_costs_nothing_takes_no_row_from_what_costs_something():
 
 
 def test_what_is_no_alarm_adds_nothing_to_what_is_lost():
-    result = builder.degraded()
-    first = result.document.findings[0]
-    saved_ms = max(one.cumulative_saving_ms or 0.0 for one in result.document.findings)
-    noticed = replace(first, id="noticed", severity="info", cumulative_saving_ms=saved_ms + 40.0)
-    more = builder.with_document(result, findings=(*result.document.findings, noticed))
-    assert verdicts.lost_in_all(more.document) == verdicts.lost_in_all(result.document)
+    findings = builder.degraded().document.findings
+    saved_ms = max(one.cumulative_saving_ms or 0.0 for one in findings)
+    noticed = builder.slow(id="noticed", severity="info", cumulative_saving_ms=saved_ms + 40.0)
+    alone, more = (builder.finds(*found).document for found in (findings, (*findings, noticed)))
+    assert verdicts.lost_in_all(more) == verdicts.lost_in_all(alone)
 
 
 def test_what_is_lost_is_no_less_than_what_one_alarm_costs_though_another_finding_hides_that():
@@ -164,9 +163,8 @@ def test_ticket_is_as_agreed_in_both_languages(name):
 
 
 def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
-    result = builder.degraded()
-    first = replace(result.document.findings[0], cost_ms_per_step=None, cumulative_saving_ms=None)
-    uncosted = builder.with_document(result, findings=(first, *result.document.findings[1:]))
+    first = builder.slow(cost_ms_per_step=None, cumulative_saving_ms=None)
+    uncosted = builder.finds(first, builder.slow_link())
     for render in (
         lambda language: ticket_of(uncosted, language=language),
         lambda language: on_terminal(uncosted, 100, language=language),
@@ -265,34 +263,30 @@ def test_a_place_that_is_not_known_is_not_made_up():
 
 def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():
     result = builder.degraded()
-    finding = result.document.findings[0]
-    texts = [one.text for one in commands.commands(finding, result)]
-    unknown = replace(finding, places=(Place(builder.SLOW_RANK, None, None),))
+    texts = [one.text for one in commands.commands(builder.slow(), result)]
     assert texts == ["npu-smi info -t common -i 5; npu-smi info -t health -i 5"]
+    unknown = builder.slow(places=(Place(builder.SLOW_RANK, None, None),))
     assert commands.commands(unknown, result) == ()
 
 
 def test_commands_of_a_link_ask_both_ends_and_test_between_them():
-    result = builder.degraded()
-    texts = [one.text for one in commands.commands(result.document.findings[1], result)]
+    texts = [one.text for one in commands.commands(builder.slow_link(), builder.degraded())]
     assert texts[:2] == ["hccn_tool -i 2 -link -g; hccn_tool -i 2 -speed -g; hccn_tool -i 2 -stat -g"] * 2
     assert "all_reduce_test" in texts[-1]
 
 
 def test_a_command_for_one_of_two_hosts_says_for_which():
-    result = builder.degraded()
-    link = builder.with_document(result, findings=result.document.findings[1:])
+    link = builder.finds(builder.slow_link())
     printed = on_terminal(link, 80)
     for end in ("rank 2 = host 1 / device 2", "rank 10 = host 2 / device 2"):
         assert re.search(rf"Run: hccn_tool -i 2 -link -g; .*-stat -g  # {end}\n", printed)
     said = r"rank 10 = host 2 / device 2(</span>)+\s*<code>hccn_tool -i 2 -link -g"
     assert re.search(said, page_of(link).decode().replace("\N{NO-BREAK SPACE}", " "))
-    assert "; npu-smi info -t health -i 5\n" in on_terminal(result, 80)
+    assert "; npu-smi info -t health -i 5\n" in on_terminal(builder.degraded(), 80)
 
 
 def test_a_workload_finding_has_no_commands():
-    result = builder.degraded()
-    assert commands.commands(replace(result.document.findings[0], kind="data_imbalance"), result) == ()
+    assert commands.commands(builder.slow(kind="data_imbalance"), builder.degraded()) == ()
 
 
 CHOSEN = fact("several_captures", captures=("a", "b"), chosen="a", others=("b",))
@@ -319,20 +313,15 @@ def test_notes_that_are_not_shown_are_counted():
 
 
 def test_nobody_is_sent_for_names_of_hosts_that_no_file_holds():
-    result = builder.degraded()
-    finding = replace(result.document.findings[0], hosts=(HostId("2"),))
-    result = builder.with_document(result, findings=(finding,))
+    result = builder.finds(builder.slow(hosts=(HostId("2"),)))
     assert "--show-addresses" in on_terminal(result, 80)
     result = builder.with_document(result, notes=(fact("hosts_by_devices", n_hosts=2, why="none"),))
     assert "--show-addresses" not in on_terminal(result, 80)
 
 
 def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is(tmp_path):
-    result = builder.degraded()
-    finding = result.document.findings[0]
-    one = replace(finding, cost_low_ms=None, facts=(*finding.facts, fact("cost_is_bound")))
-    one = replace(one, cost_high_ms=one.cost_ms_per_step)
-    result = builder.with_document(result, findings=(one,))
+    one = builder.slow(cost_low_ms=None, facts=(*builder.slow().facts, fact("cost_is_bound")))
+    result = builder.finds(replace(one, cost_high_ms=one.cost_ms_per_step))
     path = tmp_path / "findings.json"
     path.write_text(document_to_json(result.document))
     (told,) = read_verdict(path).findings
@@ -351,26 +340,22 @@ def test_a_job_of_one_rank_is_told_so_whatever_it_did_not_record():
 
 
 def test_information_stands_apart_from_alarms_on_the_terminal_too():
-    first, second = builder.degraded().document.findings
-    findings = (first, replace(second, severity="info"))
-    lines = on_terminal(builder.with_document(builder.degraded(), findings=findings), 100).split("\n")
+    result = builder.finds(builder.slow(), builder.slow_link(severity="info"))
+    lines = on_terminal(result, 100).split("\n")
     (apart,) = [at for at, line in enumerate(lines) if "Noticed, no reason for an alarm:" in line]
     assert lines[apart - 1].lstrip().endswith("in every step.")
     assert lines[apart + 1].startswith("·")
 
 
 def test_an_alarm_that_is_not_sure_says_so():
-    first, second = builder.degraded().document.findings
-    findings = (replace(first, confidence="low"), replace(second, confidence="high"))
-    result = builder.with_document(builder.degraded(), findings=findings)
+    result = builder.finds(builder.slow(confidence="low"), builder.slow_link(confidence="high"))
     assert "in every step. Low confidence." in on_terminal(result, 200)
     assert on_terminal(result, 200).count("confidence") == 1
 
 
 def test_the_places_to_go_to_are_those_of_ranks_that_are_named_and_few():
-    first, second = builder.degraded().document.findings
     ends = tuple(Place(Rank(rank), HostId("1"), rank) for rank in range(4))
-    card = replace(second, kind="slow_nic", ranks=(Rank(2),), places=ends)
+    card = builder.slow_link(kind="slow_nic", ranks=(Rank(2),), places=ends)
     assert [one.rank for one in card.named_places] == [2]
     assert replace(card, kind="slow_uplink", ranks=()).named_places == ()
     group = tuple(Rank(rank) for rank in range(4))
@@ -379,4 +364,4 @@ def test_the_places_to_go_to_are_those_of_ranks_that_are_named_and_few():
     )
     assert [one.rank for one in lost.named_places] == [2, 3]
     assert lost.named_hosts == ("1",)
-    assert first.named_places == first.places
+    assert builder.slow().named_places == builder.slow().places

@@ -155,83 +155,72 @@ def test_times_are_short(value_ms, text):
     assert format_ms(value_ms) == text
 
 
-def test_a_healthy_job_that_could_save_time_says_so():
-    result = builder.healthy()
-    own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
-    document = replace(result.document, findings=(own,))
-    assert "the job itself could save 12.3 ms" in verdicts.verdict_sentence(document).en
-    assert "the job itself could save 12.3 ms of it" in verdicts.headline(document).en
-    assert "could save" not in verdicts.verdict_sentence(result.document).en
+def costs(ms, saved_ms=None, **values):
+    """What is listed of a healthy job, costs this, and saves with all before it as much, or more."""
+    saved_ms = ms if saved_ms is None else saved_ms
+    return builder.slow(severity="info", cost_ms_per_step=ms, cumulative_saving_ms=saved_ms, **values)
+
+
+HOST = {"kind": "stage_imbalance", "hosts": (HostId("2"),), "separable": False}
+MAY_COST = costs(34.0, ranks=(Rank(9),))
+BOUND = {"cost_ms_per_step": 20.0, "cost_high_ms": 20.0}
 
 
 @pytest.mark.parametrize(
-    ("cost_ms", "english", "chinese"),
+    ("findings", "english", "chinese"),
     [
-        (34.0, "; rank 9 may cost 34.0 ms of it: see below.", "；卡 9 可能占其中 34.0 ms，见下文。"),
-        (1.0, "a step takes 268 ms.", "每步耗时 268 ms。"),
+        pytest.param((), "takes 268 ms", "每步耗时 268 ms", id="nothing is listed"),
+        pytest.param(
+            (costs(12.3, kind="host_bound"),), "the job itself could save 12.3 ms of it", "", id="its work"
+        ),
+        pytest.param(
+            (MAY_COST,), "; rank 9 may cost 34.0 ms of it: see below", "；卡 9 可能占其中 34.0 ms，见下文",
+            id="a rank",
+        ),
+        pytest.param(
+            (costs(1.0, ranks=(Rank(9),)),), "takes 268 ms", "每步耗时 268 ms", id="a rank that costs little"
+        ),
+        pytest.param(
+            (MAY_COST, costs(None, 39.0, kind="host_bound", ranks=()), costs(8.0, 47.0, **HOST)),
+            "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below",
+            "",
+            id="both: the work saves what it adds",
+        ),
+        pytest.param((costs(8.0, **HOST),), "; host 2 may cost 8.0 ms of it: see below", "", id="a host"),
+    ],
+)  # fmt: skip
+def test_a_healthy_job_says_what_is_listed_and_may_cost_something(findings, english, chinese):
+    document = replace(builder.healthy().document, findings=findings)
+    for said in (verdicts.verdict_sentence(document), verdicts.headline(document)):
+        assert said.en.endswith(f"{english}.")
+        assert said.zh.endswith(f"{chinese}。")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(
+            {"cost_ms_per_step": 0.0, "cumulative_saving_ms": 0.0, "cost_high_ms": 20.0},
+            id="the replay shows none",
+        ),
+        pytest.param(
+            {**BOUND, "cumulative_saving_ms": None, "facts": (*builder.slow().facts, fact("cost_is_bound"))},
+            id="nothing was replayed",
+        ),
     ],
 )
-def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
-    cost_ms: float, english: str, chinese: str
-) -> None:
-    first = builder.degraded().document.findings[0]
-    rank = replace(
-        first, severity="info", ranks=(Rank(9),), cost_ms_per_step=cost_ms, cumulative_saving_ms=cost_ms
-    )
-    document = replace(builder.healthy().document, findings=(rank,))
-    assert verdicts.verdict_sentence(document).en.endswith(english)
-    assert verdicts.verdict_sentence(document).zh.endswith(chinese)
-    assert verdicts.headline(document).en.endswith(english.removeprefix("a step takes "))
-    assert verdicts.headline(document).zh.endswith(chinese)
+def test_where_no_cost_is_known_the_headline_says_what_the_costliest_finding_costs_at_most(values):
+    document = builder.finds(builder.slow(**values)).document
+    for said in (verdicts.verdict_sentence(document), verdicts.headline(document)):
+        assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in said.en
+        assert "至多 20.0 ms" in said.zh
+    assert "to 20.0 ms" not in verdicts.verdict_sentence(builder.degraded().document).en
 
 
-def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
-    first = replace(builder.degraded().document.findings[0], severity="info")
-    rank = replace(first, ranks=(Rank(9),), cost_ms_per_step=34.0, cumulative_saving_ms=34.0)
-    work = replace(first, kind="host_bound", ranks=(), cost_ms_per_step=None, cumulative_saving_ms=39.0)
-    host = replace(
-        first,
-        kind="stage_imbalance",
-        hosts=(HostId("2"),),
-        separable=False,
-        cost_ms_per_step=8.0,
-        cumulative_saving_ms=47.0,
-    )
-    document = replace(builder.healthy().document, findings=(rank, work, host))
-    said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
-    assert verdicts.verdict_sentence(document).en.endswith(said)
-    assert verdicts.headline(document).en.endswith(said)
-    last = replace(document, findings=(host,))
-    assert "; host 2 may cost 8.0 ms of it: see below." in verdicts.verdict_sentence(last).en
-
-
-def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
-    result = builder.degraded()
-    hidden = replace(
-        result.document.findings[0], cost_ms_per_step=0.0, cumulative_saving_ms=0.0, cost_high_ms=20.0
-    )
-    document = replace(result.document, findings=(hidden,))
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in verdicts.verdict_sentence(document).en
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in verdicts.headline(document).en
-    assert "to 20.0 ms" not in verdicts.verdict_sentence(result.document).en
-
-
-def test_where_nothing_was_replayed_the_headline_says_what_the_costliest_finding_costs_at_most():
-    result = builder.degraded()
-    bound = replace(
-        result.document.findings[0],
-        cost_ms_per_step=20.0,
-        cumulative_saving_ms=None,
-        cost_high_ms=20.0,
-        facts=(*result.document.findings[0].facts, fact("cost_is_bound")),
-    )
-    document = replace(result.document, findings=(bound,))
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in verdicts.verdict_sentence(document).en
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in verdicts.headline(document).en
-    assert "至多 20.0 ms" in verdicts.verdict_sentence(document).zh
-    # The replay is far off: no milliseconds.
-    far_off = replace(document, findings=(replace(bound, cost_ms_per_step=None),))
-    assert " ms (" not in verdicts.verdict_sentence(far_off).en + verdicts.verdict_sentence(far_off).zh
+def test_where_the_replay_is_far_off_the_headline_has_no_milliseconds():
+    far_off = builder.slow(**{**BOUND, "cumulative_saving_ms": None, "cost_ms_per_step": None})
+    said = verdicts.verdict_sentence(builder.finds(far_off).document)
+    assert " ms (" not in said.en + said.zh
 
 
 def test_one_rank_of_one_step_is_singular():
@@ -250,9 +239,8 @@ def test_one_rank_of_one_step_is_singular():
 def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     transport: str, english: str, chinese: str
 ) -> None:
-    first = builder.degraded().document.findings[0]
     links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
-    one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links)
+    one = builder.slow(kind="slow_nic", ranks=(Rank(5),), links=links)
     title, check = phrases.finding_title(one), next_check(one)
     assert english in subjects.subject(one).en
     assert subjects.kind_name(one).en == f"slow {english}"
@@ -279,13 +267,12 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
 def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
     kind: FaultKind, ranks: tuple[int, ...], hosts: tuple[str, ...], english: str, chinese: str
 ) -> None:
-    document = builder.degraded().document
-    first = document.findings[0]
-    one = replace(first, kind=kind, ranks=tuple(map(Rank, ranks)), hosts=tuple(map(HostId, hosts)), links=())
-    blamed = replace(document, findings=(one, *document.findings[1:]))
+    blames = {"ranks": tuple(map(Rank, ranks)), "hosts": tuple(map(HostId, hosts)), "links": ()}
+    one = builder.slow(kind=kind, **blames)
+    blamed = builder.finds(one, builder.slow_link()).document
     assert subjects.subject(one) == Phrase(english, chinese)
-    assert f"to {english} (12.3 ms)." in verdicts.verdict_sentence(blamed).en
-    assert f"to {english} (12.3 ms)." in verdicts.headline(blamed).en
+    for said in (verdicts.verdict_sentence(blamed), verdicts.headline(blamed)):
+        assert f"to {english} (12.3 ms)." in said.en
 
 
 @pytest.mark.parametrize(
@@ -332,27 +319,21 @@ def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are
 
 def test_pauses_of_many_ranks_are_not_called_periodic_and_name_no_rank_in_the_headline() -> None:
     said = fact("ranks_pause_by_turns", ranks=(1, 4, 6), n_pauses=7, n_steps=5, length_us=9e3)
-    first = builder.degraded().document.findings[0]
     ranks = tuple(map(Rank, (1, 4, 6)))
-    one = replace(first, kind="periodic_pause", severity="info", ranks=ranks, facts=(said,))
-    document = replace(builder.degraded().document, verdict="healthy", findings=(one,))
+    one = builder.slow(kind="periodic_pause", severity="info", ranks=ranks, facts=(said,))
+    document = replace(builder.finds(one).document, verdict="healthy")
     assert subjects.kind_name(one) == Phrase("scattered pauses", "零散停顿")
     assert "scattered pauses of 3 ranks may cost 12.3 ms of it" in verdicts.headline(document).en
     assert "3 张卡的零散停顿可能占其中 12.3 ms" in verdicts.headline(document).zh
 
 
 def test_a_part_of_a_loss_that_is_all_of_it_is_not_told_twice() -> None:
-    document = builder.degraded().document
-    first, second = document.findings
-    whole = replace(first, cost_low_ms=12.3, cost_high_ms=14.1, cumulative_saving_ms=12.3)
-    hidden = replace(
-        second, cost_ms_per_step=0.0, cost_low_ms=0.0, cost_high_ms=4.1, cumulative_saving_ms=12.3
+    whole = builder.slow(cost_low_ms=12.3, cost_high_ms=14.1, cumulative_saving_ms=12.3)
+    hidden = builder.slow_link(
+        cost_ms_per_step=0.0, cost_low_ms=0.0, cost_high_ms=4.1, cumulative_saving_ms=12.3
     )
-    document = replace(document, findings=(whole, hidden))
-    assert (
-        verdicts.headline(document).en
-        == "A step takes 283 ms; 12.3–14.1 ms (4.4–5.0 %) of it is lost to slow rank 5."
-    )
+    said = verdicts.headline(builder.finds(whole, hidden).document).en
+    assert said == "A step takes 283 ms; 12.3–14.1 ms (4.4–5.0 %) of it is lost to slow rank 5."
 
 
 @pytest.mark.parametrize(
@@ -364,8 +345,7 @@ def test_a_part_of_a_loss_that_is_all_of_it_is_not_told_twice() -> None:
     ],
 )
 def test_several_hosts_are_many_in_both_languages(hosts: tuple[str, ...], english: str, chinese: str) -> None:
-    first = builder.degraded().document.findings[0]
-    one = replace(first, kind="slow_uplink", ranks=(), hosts=tuple(map(HostId, hosts)))
+    one = builder.slow(kind="slow_uplink", ranks=(), hosts=tuple(map(HostId, hosts)))
     assert subjects.subject(one) == Phrase(english, chinese)
 
 
