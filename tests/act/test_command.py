@@ -268,15 +268,22 @@ def test_where_nothing_can_be_told_nobody_says_that_nothing_is_to_be_done(
     assert "the run could not be judged" in capsys.readouterr().out
 
 
-def test_what_a_run_tells_for_information_is_no_reason_to_act(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"severity": "info"}, id="information"),
+        pytest.param({"kind": "slow_nic", "ranks": [3, 7]}, id="a rail: one card of each host"),
+    ],
+)
+def test_what_may_be_no_device_s_fault_is_no_reason_to_act(
+    tmp_path: Path, said: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = write_small_run(tmp_path / "run")
     assert analyse([str(run), "-q", "--no-report", "--no-insight"]) == 0
     findings = run / "cluster_analysis_output" / "findings.json"
     document = json.loads(findings.read_text())
-    noticed = [{**one, "severity": "info"} for one in document["findings"]]
-    findings.write_text(json.dumps({**document, "findings": noticed}))
+    changed = [{**one, **said} for one in document["findings"]]
+    findings.write_text(json.dumps({**document, "findings": changed}))
     capsys.readouterr()
     assert main([str(run), "--unconfirmed"]) == ExitCode.DONE
     assert "host-" not in capsys.readouterr().out
