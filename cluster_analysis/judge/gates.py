@@ -166,21 +166,23 @@ def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
     """A device weighs its lead over the latest unsuspected rank, unless something else explains that.
 
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
-    it is worth a look whatever the replay says: waiting that is copied replays exactly.
+    it is worth a look whatever the replay says: waiting that is copied replays exactly. A single step may be
+    chance, and only may cost its lead; a trend costs what the replay says.
     """
     suspect, limits = one.suspect, context.limits
-    lasts = suspect.pattern in ("persistent", "intermittent")
-    if one.cost_us is None or suspect.cause != "compute" or not lasts or not suspect.evidence:
+    is_other = suspect.cause != "compute" or suspect.pattern == "trend"
+    if one.cost_us is None or is_other or not suspect.evidence:
         return one
     alike = len(set(context.view.role.tolist())) < 2
     least = limits.natural_effect if alike else limits.single_step_device_effect
     is_host = alike and suspect.record.subject == "host"
     late = (one.saving.bound_us or 0.0) if is_host or suspect.evidence[0].beyond_share >= least else 0.0
-    if late < max(TWICE * (one.weight_us or 0.0), limits.sure_cost_share * context.step_us):
+    weight, worth_a_look = one.weight_us or 0.0, limits.sure_cost_share * context.step_us
+    if late < max(TWICE * weight, worth_a_look):
         return one
+    weight = weight if suspect.pattern == "transient" else max(weight, worth_a_look)
     said = (*one.facts, fact("late_even_so", cost_us=late))
-    least = max(one.weight_us or 0.0, limits.sure_cost_share * context.step_us)  # worth a look, and no more
-    return replace(one, weight_us=least, high_us=max(one.high_us or 0.0, late), facts=said)
+    return replace(one, weight_us=weight, high_us=max(one.high_us or 0.0, late), facts=said)
 
 
 def is_no_loss_if_it_only_covers_communication(one: FindingDraft, context: Context) -> FindingDraft:

@@ -247,12 +247,18 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
 
 
-def test_a_device_that_is_slow_now_and_then_is_judged_by_its_lead_where_a_replay_shows_no_cost() -> None:
+@pytest.mark.parametrize(
+    ("slow_steps", "pattern", "is_alarm"), [([1, 4, 6], "intermittent", True), ([3], "transient", False)]
+)
+def test_a_device_that_is_slow_now_and_then_may_cost_its_lead_where_a_replay_shows_none(
+    slow_steps: list[int], pattern: str, *, is_alarm: bool
+) -> None:
     computing = peers_agree(16, 8)
-    computing[SLOW, [1, 4, 6]] *= 1.3
+    computing[SLOW, slow_steps] *= 1.3
     suspect, context = suspected(computing)
-    assert suspect.pattern == "intermittent"
-    assert finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context).is_alarm
+    assert suspect.pattern == pattern
+    finding = finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context)
+    assert (finding.is_alarm, finding.cost_high_ms) == (is_alarm, 50.0)
 
 
 @pytest.mark.parametrize(("cost_share", "is_alarm"), [(0.008, False), (0.012, True)])
