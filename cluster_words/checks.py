@@ -23,6 +23,7 @@ RULE_CHECKS: Mapping[RuleName, Template] = _SAID["rule_checks"]
 #: Facts that decide the check in place of the kind.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
+    "rail": "rail",
     "port": "slow_port",
     "port_sending": "slow_port",
     "port_receiving": "slow_port",

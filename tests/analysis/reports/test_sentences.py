@@ -192,6 +192,14 @@ def test_numbers_fit_their_words_and_ranks_between_two_others_are_not_named(
     assert chinese in findings.summary(one).zh
 
 
+def test_of_a_rail_the_switch_is_to_be_looked_at_and_not_each_card() -> None:
+    one = replace(
+        finding("slow_nic"), ranks=(Rank(5), Rank(13)), hosts=(), facts=(fact("rail", n_links=7, **SLOWER),)
+    )
+    assert checks.next_check(one).en.startswith("Look at the leaf switch that joins the NICs of rank")
+    assert checks.next_check(one).zh.startswith("检查连接卡 5")
+
+
 @pytest.mark.parametrize("role", ["tp", "pp", "dp", "cp", "ep", "world", "unknown"])
 def test_the_words_for_what_a_group_is_for_are_of_one_group(role: str) -> None:
     said = fill(("within a {role:term}", "{role:term}"), {"role": role})
