@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(_PROGRAM, lambda: _run(arguments), wanted=arguments.lang)
 
 
-def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:
-    """Open the database that an option or the environment names.
+def open_fleet(where: str, *, must_exist: bool = True, without: str = "") -> Fleet:
+    """Open the database that an option or the environment names, `without` a run (as `Fleet` says).
 
     Raises:
         UsageError: neither does.
@@ -34,7 +34,7 @@ def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:
         raise UsageError("no database is named", f"give --db FILE, or set {FLEET_VARIABLE}")
     with extra("fleet"):
         from cluster_fleet.store import Fleet  # noqa: PLC0415 - an extra
-    return Fleet(where, must_exist=must_exist)
+    return Fleet(where, must_exist=must_exist, without=without)
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:

@@ -59,10 +59,8 @@ def known_before(
     places = hosts_of_run(run, show_addresses=show_addresses)
     by_rank, hosts = units_of(ranks, places)
     wanted = {one.key for one in by_rank.values()} | set(hosts)
-    with open_fleet(where) as fleet:
-        status = status_of(
-            fleet, lambda unit: unit.known.key in wanted, fingerprint(captured, by_rank, steps)
-        )
+    with open_fleet(where, without=fingerprint(captured, by_rank, steps)) as fleet:
+        status = status_of(fleet, lambda unit: unit.known.key in wanted)
     stories: dict[str, list[Story]] = {}
     for story in status.stories:
         stories.setdefault(story.key, []).append(story)

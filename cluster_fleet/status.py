@@ -103,11 +103,9 @@ class _Beside:
         return story
 
 
-def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, without: str = "") -> Status:
+def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None) -> Status:
     """Judge the fleet. With `wanted` list all of the units that it takes, the healthy ones too, and their
     hosts that are not: devices of a slow host are held against each other.
-
-    `without` is the fingerprint of a run that does not count.
     """
     units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
     beside = _beside(fleet, units, runs, metrics)
@@ -121,7 +119,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
         effect = effect_of(metric)
         if effect is None:
             continue
-        history = fleet.history(metric, without)
+        history = fleet.history(metric)
         unmeasured.difference_update(history.units.tolist())
         for judged, at, number, is_device in _each(history, effect, units):
             state, n_runs = judged.state(at), int(judged.course.n_runs[at])
@@ -224,7 +222,9 @@ def _costs(fleet: Fleet, runs: Sequence[RunLine]) -> tuple[Mapping[int, float], 
     hours: dict[int, float] = defaultdict(float)
     month: dict[int, set[int]] = defaultdict(set)
     for run, unit, share in fleet.costs():
-        line = by_number[run]
+        line = by_number.get(run)
+        if line is None:  # it does not count, or was added meanwhile
+            continue
         hours[unit] += max(share, 0.0) * line.hours * n_devices.get(run, 0)
         if newest - line.captured_s <= MONTH_S:
             month[unit].add(run)

@@ -45,8 +45,10 @@ _AT_ONCE = 1000
 class Fleet:
     """An open database; `close` it, or use it in a `with`."""
 
-    def __init__(self, where: str | Path, *, must_exist: bool = False) -> None:
+    def __init__(self, where: str | Path, *, must_exist: bool = False, without: str = "") -> None:
         """Open it, make it where there is none, and bring its tables to this version.
+
+        `without` is the fingerprint of a run that counts for nothing: no witness in its own case.
 
         Raises:
             InputError: it cannot be opened.
@@ -61,6 +63,7 @@ class Fleet:
             raise InputError(f"{text}: no such database", "cluster-fleet add RUN makes one")
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
+        self._counts = RUN.c.fingerprint != without
         self._is_sqlite = url.get_backend_name() == "sqlite"
         options: dict[str, Any] = {"connect_args": {"timeout": _PATIENCE_S}} if self._is_sqlite else {}
         try:
@@ -173,26 +176,27 @@ class Fleet:
         }
 
     def runs(self) -> list[RunLine]:
-        """Return all runs in the order of their recording."""
+        """Return the runs that count, in the order of their recording."""
         columns = [RUN.c[name] for name in RunLine.__dataclass_fields__]
         with self._reading() as connection:
-            rows = connection.execute(sa.select(*columns).order_by(RUN.c.captured_s, RUN.c.fingerprint))
+            counting = sa.select(*columns).where(self._counts)
+            rows = connection.execute(counting.order_by(RUN.c.captured_s, RUN.c.fingerprint))
             return [RunLine(*row) for row in rows]
 
     def metrics(self) -> list[str]:
         """Return the metrics that any run has, in order."""
+        of_runs = sa.select(SERIES.c.metric).join(RUN, SERIES.c.run == RUN.c.number).where(self._counts)
         with self._reading() as connection:
-            return sorted(connection.execute(sa.select(SERIES.c.metric).distinct()).scalars())
+            return sorted(connection.execute(of_runs.distinct()).scalars())
 
-    def history(self, metric: str, without: str = "") -> History:
-        """Return one metric of all runs that have it, but for that of a fingerprint."""
+    def history(self, metric: str) -> History:
+        """Return one metric of all runs that have it."""
         columns = (SERIES.c.run, SERIES.c.units, SERIES.c.amounts, SERIES.c.errors)
-        left_out = sa.select(RUN.c.number).where(RUN.c.fingerprint == without).scalar_subquery()
-        wanted = (SERIES.c.metric == metric, SERIES.c.run.is_distinct_from(left_out))
+        wanted = SERIES.c.metric == metric
         with self._reading() as connection:
-            first = connection.execute(sa.select(SERIES.c.run, sa.func.length(SERIES.c.units)).where(*wanted))
+            first = connection.execute(sa.select(SERIES.c.run, sa.func.length(SERIES.c.units)).where(wanted))
             n_bytes = {row[0]: row[1] for row in first}
-            rows = connection.execute(sa.select(*columns).where(*wanted))
+            rows = connection.execute(sa.select(*columns).where(wanted))
             lines = [line for line in self.runs() if line.number in n_bytes]
             lengths = [n_bytes[line.number] // NUMBERS.itemsize for line in lines]
             return history_of(metric, lines, lengths, rows)

@@ -84,6 +84,27 @@ def test_a_slow_device_whose_clock_is_lower_is_told_with_that_and_another_withou
         assert ("its clock is lower as well" in sentence(story, "en")) is story.by_clock
 
 
+def test_a_run_that_does_not_count_is_in_no_sum_count_mean_or_sentence(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    lower = np.where(np.arange(40) == 5, 1.0, 0.0)
+    *others, judged = runs_of(30)
+    (compute,) = judged.series
+    explains = [
+        Series(name, compute.keys, lower, compute.errors)
+        for name in ("clock", "counter:roce_resent_packets_count")
+    ]
+    with Fleet(where) as fleet:
+        for one in others:
+            fleet.add(one)
+        before = [replace(one, last_s=0.0) for one in status_of(fleet).stories]
+        fleet.add(replace(judged, series=[compute, *explains]))
+    assert before[0].n_named == 29
+    with Fleet(where, without=judged.fingerprint) as fleet:
+        status = status_of(fleet)
+        assert (status.n_runs, status.end_s) == (29, 28 * DAY_S)
+        assert [replace(one, last_s=0.0) for one in status.stories] == before
+
+
 def test_a_host_that_launches_late_is_told_as_a_host(tmp_path: Path) -> None:
     chance = np.random.default_rng(4)
     with Fleet(tmp_path / "fleet.db") as fleet:
