@@ -13,7 +13,7 @@ from cluster_fleet.run_record import record_of
 from cluster_fleet.status import replaced, status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story, story_fact
-from cluster_run.kinds import HOST_KINDS, UNIT_KINDS
+from cluster_run.kinds import UNIT_KINDS
 from cluster_words.findings import story as story_phrase
 from cluster_words.headings import of_act, of_fleet
 from cluster_words.phrase import Phrase
@@ -47,11 +47,7 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
     known = {one.key: one for one in units}
     confirmed = {} if fleet is None else {one.unit: one for one in cases_of_fleet(fleet)}
     found: dict[str, Case] = {}
-    for finding in record.findings:
-        hosts = {known[key].host_key for key in finding.units}
-        # What devices of several hosts share (a rail, storage) is none of them.
-        if finding.kind not in UNIT_KINDS or (finding.kind not in HOST_KINDS and len(hosts) > 1):
-            continue
+    for finding in (one for one in record.findings if one.kind in UNIT_KINDS):
         for key in finding.units:
             unit = known[key]
             host = known.get(unit.host_key, unit)

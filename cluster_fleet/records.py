@@ -11,7 +11,7 @@ from cluster_fleet.judging.evidence import FloatArray, IntArray, Samples
 
 @dataclass(frozen=True)
 class NamedFinding:
-    """A finding of a run with what it costs: `share` of the step, and the units that it names."""
+    """A finding of a run with what it costs: `share` of the step, and the units of one host that it names."""
 
     finding: str
     kind: str

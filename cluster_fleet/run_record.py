@@ -125,10 +125,6 @@ def units_of(ranks: pa.Table, places: RunHosts) -> tuple[dict[int, Known], dict[
     return by_rank, hosts
 
 
-def _key(by_rank: Mapping[int, Known], rank: int) -> str:
-    return by_rank[rank].key if rank in by_rank else ""
-
-
 def fingerprint(captured: str | None, by_rank: Mapping[int, Known], steps: pa.Table) -> str:
     """Return a mark of a capture, the same in each analysis: by time, steps, devices, recorded times."""
     recorded_us = np.nan_to_num(_floats(steps["computing_us"]))
@@ -158,9 +154,10 @@ def _versions(places: RunHosts) -> dict[str, str]:
 
 
 def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: RunHosts) -> NamedFinding:
-    keys = [_key(by_rank, rank) for rank in finding["ranks"]]
-    if finding["kind"] in HOST_KINDS or not any(keys):
-        found = (places.hosts.get(HostId(host)) for host in finding["hosts"])
-        keys = [one.key for one in found if one is not None]
-    units = tuple(dict.fromkeys(filter(None, keys)))
+    """What lies in several hosts (a rail, a switch, hosts that are slow alike) is no fault of any one unit."""
+    found = [by_rank.get(rank) for rank in finding["ranks"]]
+    if finding["kind"] in HOST_KINDS or not any(found):
+        found = [places.hosts.get(HostId(host)) for host in finding["hosts"]]
+    hosts = {one and (one.host_key or one.key) for one in found}
+    units = tuple(dict.fromkeys(one.key for one in found if one is not None and len(hosts) == 1))
     return NamedFinding(finding["id"], finding["kind"], float(finding["cost_share"] or 0.0), units)

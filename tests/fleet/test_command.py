@@ -21,6 +21,7 @@ from cluster_fleet.run_record import record_of
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.facts import fact
+from cluster_run.findings import ALARMS
 from cluster_run.ids import HostId
 from cluster_run.manifest import Chip, Hardware, Manifest, manifest_to_json, read_manifest
 from cluster_run.said.chinese import in_chinese
@@ -278,6 +279,37 @@ def test_a_run_without_a_mapping_is_known_by_the_serial_numbers_of_its_manifest(
 def test_a_capture_is_the_same_one_however_often_it_is_read(runs: list[Path]) -> None:
     assert record_of(runs[0]).fingerprint == record_of(runs[0]).fingerprint
     assert len({record_of(run).fingerprint for run in runs}) == len(runs)
+
+
+@pytest.mark.parametrize(
+    ("said", "units"),
+    [
+        pytest.param({"kind": "slow_nic", "ranks": [4, 5], "hosts": ["2"]}, ["2:0", "2:1"], id="a card"),
+        pytest.param({"kind": "slow_nic", "ranks": [1, 5, 9], "hosts": ["1", "2", "3"]}, [], id="a rail"),
+        pytest.param({"kind": "slow_link", "ranks": [3, 4], "hosts": ["1", "2"]}, [], id="a link"),
+        pytest.param({"kind": "slow_uplink", "ranks": [], "hosts": ["2"]}, ["2"], id="a host's uplink"),
+        pytest.param({"kind": "slow_host_pair", "ranks": [], "hosts": ["2", "3"]}, [], id="a pair of hosts"),
+        pytest.param({"kind": "slow_host", "ranks": [4, 5, 6, 7], "hosts": ["2"]}, ["2"], id="a host"),
+        pytest.param({"kind": "slow_host", "ranks": [*range(12)], "hosts": ["1", "2", "3"]}, [], id="alike"),
+        pytest.param({"kind": "slow_nic", "ranks": [5, 99], "hosts": ["2"]}, [], id="one of an unknown host"),
+    ],
+)
+def test_a_finding_costs_the_units_that_it_names_in_one_host_and_none_of_those_that_share_it(
+    runs: list[Path], tmp_path: Path, said: dict[str, object], units: list[str]
+) -> None:
+    results = shutil.copytree(runs[0] / "cluster_analysis_output", tmp_path / "out")
+    document = json.loads((results / "findings.json").read_text())
+    (alarm,) = [one for one in document["findings"] if one["severity"] in ALARMS]
+    (results / "findings.json").write_text(json.dumps({**document, "findings": [{**alarm, **said}]}))
+    (finding,) = record_of(runs[0], results).findings
+    places = hosts_of_run(runs[0])
+    names = {places.hosts[HostId(f"{host}")].key: f"{host}" for host in range(1, 5)}
+    names |= {
+        places.device(HostId(f"{host}"), number).key: f"{host}:{number}"
+        for host in range(1, 5)
+        for number in range(4)
+    }
+    assert [names[one] for one in finding.units] == units
 
 
 @pytest.mark.slow
