@@ -154,7 +154,7 @@ def _versions(places: RunHosts) -> dict[str, str]:
 
 
 def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: RunHosts) -> NamedFinding:
-    """What lies in several hosts (a rail, a switch, hosts that are slow alike) is no fault of any one unit."""
+    """What lies in several hosts (a rail, a switch, hosts that are slow alike) is no fault of one unit."""
     found = [by_rank.get(rank) for rank in finding["ranks"]]
     if finding["kind"] in HOST_KINDS or not any(found):
         found = [places.hosts.get(HostId(host)) for host in finding["hosts"]]
