@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 import webbrowser
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from cluster_analysis.archives import is_archive, output_next_to, unpacked
 from cluster_analysis.discovery.discover import part_names
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import AnalyseOptions, FailOn, TlsFiles, check_scheduler
-from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
+from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, RENAMED_SUFFIX, check_output_folder
 from cluster_analysis.pipeline import examined
 from cluster_analysis.progress import ProgressLine, progress_on
 from cluster_analysis.result import Reported, Shown
@@ -34,7 +35,7 @@ from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
-    from cluster_analysis.outputs.everything import Written
+    from cluster_analysis.outputs.everything import Kept, Written
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -101,7 +102,7 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
         write_result("\n".join(f"## {name}\n\n{text}" for name, text in texts.items()))
     if not arguments.quiet:
         language = language_of(arguments.lang, sys.stdout)
-        said = [f"Written to {options.output_folder}/", *_older(parts.older)]
+        said = [f"Written to {options.output_folder}/", *_kept(parts.kept)]
         print(translated("\n".join(said), language), file=sys.stderr)
     lost = [ExitCode.INCOMPLETE] if len(results) < len(parts.outcomes) else []
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
@@ -132,7 +133,7 @@ def shown(language: str | None, *, is_verbose: bool) -> Shown:
 def _say_where(options: AnalyseOptions, written: Written, language: Language) -> None:
     folder = options.output_folder
     opened = f" (open {folder / REPORT_NAME})" if options.write_report else ""
-    said = [f"Written to {folder}/{opened}", *_older(written.older)]
+    said = [f"Written to {folder}/{opened}", *_kept(written.kept)]
     if written.left_out_bytes is not None:
         said.append(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
@@ -152,8 +153,11 @@ def _say_where(options: AnalyseOptions, written: Written, language: Language) ->
     print(translated("\n".join(said), language), file=sys.stderr)
 
 
-def _older(names: tuple[str, ...]) -> list[str]:
-    return [f"From an earlier call, and not renewed: {', '.join(names)}"] if names else []
+def _kept(kept: Kept) -> Iterator[str]:
+    if kept.older:
+        yield f"From an earlier call, and not renewed: {', '.join(kept.older)}"
+    if kept.of_others:
+        yield f"Of another program, and renamed to NAME{RENAMED_SUFFIX}: {', '.join(kept.of_others)}"
 
 
 def exit_code(given: Reported, wanted: FailOn) -> ExitCode:

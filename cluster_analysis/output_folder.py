@@ -2,7 +2,8 @@
 
 New files grow in a hidden directory inside the folder, so that nothing else of the run is touched and
 renaming them is instant. Only names that this program writes are ever removed, and only to be
-replaced: the folder may be somebody's own, and a shorter call must not undo a longer one.
+replaced: a shorter call must not undo a longer one. Where no findings lie beside them, files of these
+names are another program's (msprof-analyze has the same default folder): they are renamed, and stay.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from cluster_run.errors import InputError, UsageError, spoken
 from cluster_run.files import lock_file
-from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PARTS_INDEX_NAME
 
 INSIGHT_TEXT_NAMES = (
     "cluster_step_trace_time.csv",
@@ -36,6 +37,8 @@ _ALIVE_NAME = ".alive"
 #: In it too: older output that is being replaced, and that was.
 _RETIRED_NAME = ".old"
 _REPLACED_NAME = ".replaced"
+#: Ends the name of another program's file whose name is needed.
+RENAMED_SUFFIX = ".before"
 
 
 def check_output_folder(folder: Path, run: Path) -> None:
@@ -89,6 +92,18 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
         raise _unwritable(folder, error) from error
     finally:
         _remove(staging, alive)
+
+
+def of_other_programs(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return what another program wrote under names that are needed now: with ours there are findings."""
+    if any((folder / name).exists() for name in (FINDINGS_NAME, PARTS_INDEX_NAME)):
+        return ()
+    written = (names for names in owned if any((staging / name).exists() for name in names))
+    return tuple(name for names in written for name in names if os.path.lexists(folder / name))
+
+
+def _renamed(folder: Path, name: str) -> Path:
+    return folder / f"{name}{RENAMED_SUFFIX}"
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:
@@ -147,12 +162,13 @@ def _replace(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> Non
     """Rename everything into place, or nothing. The last rename says that it is done."""
     retired = staging / _RETIRED_NAME
     retired.mkdir()
+    others = of_other_programs(folder, staging, owned)
     written = [names for names in owned if any((staging / name).exists() for name in names)]
     placed: list[str] = []
     try:
         for name in (name for names in written for name in names):
             if os.path.lexists(folder / name):
-                (folder / name).rename(retired / name)
+                (folder / name).rename(_renamed(folder, name) if name in others else retired / name)
             if (staging / name).exists():
                 (staging / name).rename(folder / name)
                 placed.append(name)
@@ -160,6 +176,8 @@ def _replace(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> Non
     except BaseException:
         for name in placed:
             (folder / name).rename(staging / name)
+        for name in (name for name in others if not os.path.lexists(folder / name)):
+            _renamed(folder, name).rename(folder / name)
         _put_back(folder, staging)
         raise
 

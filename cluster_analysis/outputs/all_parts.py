@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
-from cluster_analysis.outputs.everything import left_of_earlier, write_everything
+from cluster_analysis.outputs.everything import Kept, kept_files, write_everything
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import runs_page
@@ -30,10 +30,10 @@ SCHEMA = "cluster-parts/1"
 
 
 class Parts(Struct, frozen=True):
-    """Results of each part by name, or the reason for none; and files that an earlier call left."""
+    """Results of each part by name, or the reason for none; and files that stay."""
 
     outcomes: dict[str, Reported | str]
-    older: tuple[str, ...]
+    kept: Kept
 
     def results(self) -> dict[str, AnalysisResult]:
         """Return what was found of the parts that could be analysed."""
@@ -64,8 +64,8 @@ def judge_all(
         (staging / PARTS_INDEX_NAME).write_text(_index(outcomes, folders), "utf-8")
         if options.write_report:
             (staging / REPORT_NAME).write_bytes(_page(options.run, outcomes, folders))
-        older = left_of_earlier(options.output_folder, staging)
-    return Parts(outcomes, older)
+        kept = kept_files(options.output_folder, staging, owned)
+    return Parts(outcomes, kept)
 
 
 def _folders(names: Sequence[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from cluster_analysis.insight.files import (
     write_text_files,
 )
 from cluster_analysis.judging import compared, judged
-from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
+from cluster_analysis.output_folder import INSIGHT_NAMES, new_output, of_other_programs
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
@@ -31,6 +31,18 @@ from cluster_run.layout import PARTS_NAME
 _TELL_OF_FINDINGS = (*(one.owned for one in FILES), PARTS_NAME)
 
 
+class Kept(Struct, frozen=True):
+    """Files of the output folder that this call did not write; directories end in a slash.
+
+    Attributes:
+        older: an earlier call wrote them.
+        of_others: another program did; they are renamed, as their names are needed.
+    """
+
+    older: tuple[str, ...] = ()
+    of_others: tuple[str, ...] = ()
+
+
 class Written(Struct, frozen=True):
     """Findings, and the changes since the baseline if one was named."""
 
@@ -39,8 +51,7 @@ class Written(Struct, frozen=True):
     left_out_bytes: int | None = None
     #: Ranks with totals in the communication file for Insight, and no single operators.
     ranks_without_operators: tuple[Rank, ...] = ()
-    #: Files that an earlier call wrote and this one did not.
-    older: tuple[str, ...] = ()
+    kept: Kept = Kept()
 
 
 def write_everything(examined: Examined, on_progress: Progress) -> Written:
@@ -69,12 +80,12 @@ def write_everything(examined: Examined, on_progress: Progress) -> Written:
             _write_reports(reported, examined, folder, on_progress)
             if wants_insight:
                 on_progress("writing files for Insight", 0, 1)
-        older = left_of_earlier(options.output_folder, folder)
+        kept = kept_files(options.output_folder, folder, owned)
     return Written(
         reported,
         size_bytes if options.write_insight is None and not wants_insight else None,
         ranks_without_operators(examined.sources) if wants_insight else (),
-        older,
+        kept,
     )
 
 
@@ -85,17 +96,14 @@ def judge_only(examined: Examined, on_progress: Progress) -> Written:
     return Written(Reported(result, compared(examined, result, on_progress), now()))
 
 
-def left_of_earlier(folder: Path, staging: Path) -> tuple[str, ...]:
-    """Return the files of an earlier call's findings that this call does not write; directories end in a
-    slash.
+def kept_files(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> Kept:
+    """Return what stays. To be asked inside the block of `new_output`, when all is written."""
 
-    To be asked inside the block of `new_output`, when all is written.
-    """
-    return tuple(
-        f"{name}/" if (folder / name).is_dir() else name
-        for name in _TELL_OF_FINDINGS
-        if (folder / name).exists() and not (staging / name).exists()
-    )
+    def shown(name: str) -> str:
+        return f"{name}/" if (folder / name).is_dir() else name
+
+    older = (name for name in _TELL_OF_FINDINGS if (folder / name).exists() and not (staging / name).exists())
+    return Kept(tuple(map(shown, older)), tuple(map(shown, of_other_programs(folder, staging, owned))))
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, on_progress: Progress) -> None:

@@ -38,6 +38,23 @@ def test_a_shorter_call_deletes_nothing_that_it_does_not_write(
     assert "From an earlier call, and not renewed: report.html, trace.json.gz" in capsys.readouterr().err
 
 
+def test_what_another_program_wrote_in_the_folder_stays_under_another_name(
+    slow_run: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    output = tmp_path / "out"
+    (output / "tables").mkdir(parents=True)
+    (output / "tables" / "mine").touch()
+    (output / "cluster_step_trace_time.csv").write_text("of msprof-analyze")
+    assert main([str(slow_run), "--output", str(output), "--insight", "--no-report"]) == 0
+    assert (output / "cluster_step_trace_time.csv.before").read_text() == "of msprof-analyze"
+    assert (output / "tables.before" / "mine").exists()
+    said = "Of another program, and renamed to NAME.before: cluster_step_trace_time.csv, tables/\n"
+    assert said in capsys.readouterr().err
+    assert main([str(slow_run), "--output", str(output), "--insight", "--no-report"]) == 0
+    assert "NAME.before" not in capsys.readouterr().err
+    assert (output / "cluster_step_trace_time.csv.before").read_text() == "of msprof-analyze"
+
+
 def test_a_query_writes_nothing(slow_run: Path, slow_output: Path, tmp_path: Path) -> None:
     before, of_run = digests(slow_output), digests(slow_run)
     assert main([str(slow_run), "--output", str(tmp_path / "none"), "--no-output", "-q"]) == 0

@@ -111,12 +111,12 @@ def test_a_living_call_keeps_its_directory_while_others_come_and_go(tmp_path: Pa
     assert written(tmp_path) == all_by("first")
 
 
-@pytest.mark.parametrize("has_older", [True, False])
+@pytest.mark.parametrize("older", [NAMES, NAMES[:1], ()], ids=["ours", "of another program", "none"])
 def test_an_error_while_renaming_leaves_the_older_output_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_older: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, older: tuple[str, ...]
 ) -> None:
-    if has_older:
-        write(tmp_path, "older")
+    for name in older:
+        (tmp_path / name).write_text("older")
     before = written(tmp_path)
     rename = Path.rename
 
