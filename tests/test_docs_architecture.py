@@ -12,7 +12,7 @@ from tests.layers import ROOT, modules
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-MAX_TERMS = 60
+MAX_TERMS = 70
 MAX_BYTES = 13_000
 
 
@@ -101,7 +101,7 @@ def test_most_changes_need_two_files_at_most_and_none_needs_many() -> None:
     assert sum(n_files > 2 for n_files in needed.values()) <= len(needed) / 6
 
 
-def test_the_glossary_has_sixty_terms_at_most_each_with_a_module_that_is_there() -> None:
+def test_the_glossary_has_seventy_terms_at_most_each_with_a_module_that_is_there() -> None:
     assert 30 <= len(TERMS) <= MAX_TERMS
     names = [cells[0] for cells in TERMS]
     assert sorted(set(names)) == sorted(names)

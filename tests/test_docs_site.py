@@ -66,6 +66,14 @@ def test_a_link_to_a_heading_that_is_not_there_ends_the_build(tmp_path: Path) ->
     assert "no-such-heading" in done.stdout + done.stderr
 
 
+def test_the_first_page_leads_to_every_page_that_a_user_needs() -> None:
+    linked = set(re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs" / "index.md").read_text("utf-8")))
+    for_users = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2].partition("- Inside:")[0]
+    pages = set(re.findall(r"([\w/-]+\.md)$", for_users, re.MULTILINE)) - {"index.md"}
+    assert len(pages) > 20
+    assert pages - linked == set()
+
+
 def test_links_out_of_the_documents_lead_to_the_repository_or_are_text() -> None:
     text = "see [examples](../inventories), [terms](glossary.md)"
     page = ROOT / "docs" / "quickstart.md"
