@@ -78,6 +78,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_readme
 	$(BIN)/python -m tools.renew_commands
 	$(BIN)/python -m tools.renew_fields
+	$(BIN)/python -m tools.renew_modules
 	$(BIN)/python -m tools.renew_tutorial
 
 docs: setup      ## the site of the documents, strictly and without network: build/site

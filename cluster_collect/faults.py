@@ -1,4 +1,4 @@
-"""What can go wrong while collecting.
+"""The errors of collecting: each with its reason as a word, and whether it is tried again.
 
 A HostError is one host's failure: it becomes its outcome, and never costs the others. All others are of
 this machine: they stop everything, and a second call goes on.

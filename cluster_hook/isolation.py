@@ -1,4 +1,4 @@
-"""Command line, environment and user of the hook's processes.
+"""Keeps a job's files and secrets apart: command line, environment and user of the hook's processes.
 
 A job's work directory is its user's: no module may be taken from it. Its process is its user's: no secret may
 reach it. Its data are read with its user's rights, never with root's, unless the job is root's.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tests.calls import definitions, met_by
 from tests.layers import ROOT, modules
+from tools.renew_modules import PAGE, first_lines, reference
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -80,6 +81,14 @@ def test_every_package_with_modules_has_a_row() -> None:
 
 def test_every_row_is_a_directory_that_is_there() -> None:
     assert [path for path in PACKAGES if not (ROOT / path).is_dir()] == []
+
+
+def test_the_list_of_modules_says_of_each_in_a_sentence_what_it_is_for() -> None:
+    named = {str(path) for package in PACKAGES for path, _ in first_lines(ROOT / package)}
+    assert named >= {str(path) for path in modules().values() if path.stat().st_size}
+    told = [line for package in PACKAGES for _, line in first_lines(ROOT / package)]
+    assert [line for line in told if not line.endswith((".", "?"))] == []
+    assert PAGE.read_text("utf-8") == reference(), "python -m tools.renew_modules renews it"
 
 
 def test_the_architecture_is_read_in_a_quarter_of_an_hour() -> None:

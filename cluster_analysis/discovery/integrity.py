@@ -1,7 +1,7 @@
-"""Whether collected files are still there, with the same length, and the same SHA-256 if they were touched
-since.
+"""Finds collected files that were changed since, or are gone, by the manifest.
 
-A flipped bit in a number is a number: the file itself does not show it. The manifest does.
+Each has to have the same length, and the same SHA-256 if it was touched. A flipped bit in a number is
+a number: the file itself does not show it. The manifest does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which captures are one job: a tree may hold several jobs, and windows, roles and replicas of one.
+"""Decides which captures are one job: a tree may hold several jobs, and windows, roles and replicas of one.
 
 A part is a set of captures in which no rank is twice. Signs cut a run into parts: the session in a path
 (`rank0_start2_stop5`), the folder, the time at which captures began, what is the same in the names of their

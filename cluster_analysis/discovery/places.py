@@ -1,4 +1,4 @@
-"""Where the ranks ran: by rank table, host mapping, manifest, and the folders of their data.
+"""Finds where the ranks ran: by rank table, host mapping, manifest, and the folders of their data.
 
 Hosts that see one file system are read once, so the folder is that of whichever answered first. A folder that
 holds ranks of another host by the rank table is of another run, or of a file system that was shared unknown

@@ -1,4 +1,4 @@
-"""The engine's vocabulary.
+"""What an engine is, and what it gives back: the protocol of all ways to have a graph worked out.
 
 The work of an analysis is a Dask graph: `graph` says how its tasks are written down. An engine has the
 graph worked out and brings the values back; it never thinks. `local` works on this machine, `clusters` on

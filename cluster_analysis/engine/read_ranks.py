@@ -1,4 +1,4 @@
-"""All ranks of a run, read: the first half of the job as a Dask graph; `reduce_steps` is the second."""
+"""Reads all ranks of a run: the first half of the job as a Dask graph; `reduce_steps` is the second."""
 
 from __future__ import annotations
 

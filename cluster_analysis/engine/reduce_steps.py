@@ -1,4 +1,4 @@
-"""All steps of a run, reduced: the second half of the job as a Dask graph.
+"""Reduces all steps of a run: the second half of the job as a Dask graph.
 
 Two graphs and not one: which steps there are, and which rank sits where, is known only when all ranks have
 been read.

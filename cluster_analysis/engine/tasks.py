@@ -1,4 +1,4 @@
-"""The work itself, as pure functions that run wherever the engine puts them: read ranks, reduce one step.
+"""The work of the engine's tasks, as pure functions that run anywhere: read ranks, reduce one step.
 
 No decoded JSON leaves `read_batch`: its value is Arrow tables. The small ones travel, the large ones stay
 in memory or in a file, cut by step.

@@ -1,4 +1,4 @@
-"""Output of `cluster-analyse`: the files of all reports, and those for MindStudio Insight."""
+"""Writes the output of `cluster-analyse`: the files of all reports, and those for MindStudio Insight."""
 
 from __future__ import annotations
 

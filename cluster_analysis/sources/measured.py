@@ -1,4 +1,4 @@
-"""Check that measured values are there, once, and not below 0. Otherwise the file is damaged and reported.
+"""Checks that measured values are there, once, and not below 0; else the file is damaged and reported.
 
 A rank has one device and counts its steps up, so a table that repeats a step holds several devices, or
 several sessions. Nothing says which of the rows is this rank's, and both together would be a wrong number.

@@ -1,4 +1,4 @@
-"""Ranks, read: every file of their captures, of one rank or of several at once.
+"""Reads ranks: every file of their captures, of one rank or of several at once.
 
 A file of one rank that is bad costs that file only. Of several ranks, text files and columns of one role are
 read together: a call into Arrow takes longer than a few rows. If one of them is not plain (damage, another

@@ -1,4 +1,4 @@
-"""Of records, calls and the replay: the numbers that decide, each with its reason."""
+"""The numbers that decide on records, calls and the replay, each with its reason."""
 
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
 

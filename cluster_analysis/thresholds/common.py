@@ -1,4 +1,4 @@
-"""Numbers that more than one question asks for: each in one place."""
+"""The numbers that decide more than one question, each in one place."""
 
 from __future__ import annotations
 

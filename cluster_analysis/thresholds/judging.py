@@ -1,4 +1,4 @@
-"""Of what is slow, and what it costs: the numbers that decide, each with its reason."""
+"""The numbers that decide what is slow, and what it costs, each with its reason."""
 
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 

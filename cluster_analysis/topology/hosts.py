@@ -1,4 +1,4 @@
-"""Which rank ran on which host: the signs, and the order in which they are trusted.
+"""Decides which rank ran on which host: the signs, and the order in which they are trusted.
 
 1. The run directory and its rank table: the collector knows. Files that say that two of its hosts are one
    machine are believed, where no device would be there twice.

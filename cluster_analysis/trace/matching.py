@@ -1,4 +1,4 @@
-"""Which calls of different ranks are one operator.
+"""Matches calls of different ranks that are one operator.
 
 The members of a group issue the same operators in the same order, so the k-th call of one rank is the
 k-th of another. Records do go missing, though, and then everything behind the hole would be compared

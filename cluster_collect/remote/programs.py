@@ -1,4 +1,4 @@
-"""What runs on a host; `listing` reads the answers.
+"""The programs that the collector has hosts run, as text for a shell; `listing` reads the answers.
 
 The command line is the same for everybody: a shell that reads its program from standard input.
 No name, path or setting ever stands in it, whatever the login shell is. Answers begin after a

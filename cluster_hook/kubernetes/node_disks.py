@@ -1,5 +1,4 @@
-"""Data on the nodes' own disks: asks the collectors of a job's nodes, and makes one run directory of the
-parts.
+"""Makes one run directory of what a job left on its nodes' own disks, by asking their collectors.
 
 Which nodes a job ran on is known from its pods, which may go soon after it; so the sweep remembers them.
 """

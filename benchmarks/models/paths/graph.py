@@ -1,5 +1,7 @@
-"""Times as longest paths: every call and block is two points, every duration an edge, and a point's time is
-the longest way to it. There is no clock and no queue; nothing shares anything with another model.
+"""Times as longest paths: a call or block is two points, a duration an edge.
+
+A point's time is the longest way to it. There is no clock and no queue; nothing
+shares anything with another model.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Figures of a capture as a whole that databases hold: clock, repeated operators, time in the data loader,
-and what the hardware counted of links: network cards, and ports of HCCS, UB and SIO.
+"""Reads what databases say of a capture as a whole: clock, retries, the data loader, counters of links.
+
+Links are network cards, and ports of HCCS, UB and SIO.
 
 NETDEV_STATS holds what came since the sample before (msprof subtracts), so it is summed. For ROCE and NIC it
 is not known whether they accumulate, so the largest sample is taken: a lower bound. Of bandwidths the largest

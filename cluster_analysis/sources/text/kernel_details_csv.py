@@ -1,5 +1,7 @@
-"""kernel_details.csv: one row a kernel, in µs: summed by name and shapes, and by type where op_statistic.csv
-is missing. Always read block by block, since a rank may have hundreds of MB of it.
+"""kernel_details.csv: one row a kernel, in µs; summed by name and shapes.
+
+By type, too, where op_statistic.csv is missing. Always read block by block, since a rank may have
+hundreds of MB of it.
 
 Its rows of communication stand in for communication.json, which captures of Level0 do not have.
 """

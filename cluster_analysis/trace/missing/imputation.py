@@ -1,4 +1,4 @@
-"""Fill in communication calls that a rank's files lack, from the other ranks that made the same call.
+"""Fills in calls that a rank's files lack, from the other ranks that made the same call.
 
 Without the call the rank would seem to have worked meanwhile, and the replay would take its waiting for work.
 """

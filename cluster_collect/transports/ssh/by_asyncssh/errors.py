@@ -1,4 +1,4 @@
-"""asyncssh's errors made ours."""
+"""Turns asyncssh's errors into ours."""
 
 from __future__ import annotations
 

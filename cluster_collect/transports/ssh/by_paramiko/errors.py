@@ -1,4 +1,4 @@
-"""paramiko's errors made ours."""
+"""Turns paramiko's errors into ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SFTP by paramiko."""
+"""Lists and reads files of a host by SFTP, with paramiko."""
 
 from __future__ import annotations
 
