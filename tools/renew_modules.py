@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "modules.md"
 _HEAD = """# The modules
 
-What each module is for, in the order of [the packages](packages.md): the first lines of their docstrings. To renew it:
-`python -m tools.renew_modules`, or `make gold`.
+What each module is for: the first lines of their docstrings, in the order of [the packages](packages.md).
+To renew it: `python -m tools.renew_modules`, or `make gold`.
 """
 
 
