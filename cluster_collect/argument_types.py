@@ -18,12 +18,12 @@ from cluster_run.ids import parse_size
 _T = TypeVar("_T")
 
 
-def key_value(text: str) -> tuple[str, str | int]:
-    """Parse `KEY=VALUE`; a port is a number."""
+def key_value(text: str) -> tuple[str, str]:
+    """Parse `KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not equals or not key or not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, int(value) if key == "port" and value.isdecimal() else value
+    return key, value
 
 
 def moment(text: str) -> float:

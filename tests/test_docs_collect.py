@@ -48,8 +48,8 @@ def test_the_exit_codes_are_those_of_the_help_and_of_the_code(text: str) -> None
 
 
 def test_the_keys_of_a_host_are_those_of_the_code(text: str) -> None:
-    documented = [(name, kind) for name, kind, _ in rows(text, "key", "type", "meaning")]
-    assert documented == [(f"`{name}`", kind) for name, kind in HOST_KEYS.items()]
+    documented = [(name, like) for name, like, _ in rows(text, "key", "for example", "meaning")]
+    assert documented == [(f"`{name}`", f"`{key.like}`") for name, key in HOST_KEYS.items()]
 
 
 def test_the_keys_of_an_inventory_are_those_of_the_code(text: str) -> None:

@@ -54,7 +54,7 @@ def read_account(document: Located) -> Draft:
             passwords[address] = fields["passwd"].text(f"the passwd of {address}")
         values = {"address": Located(address, account.file, account.line)}
         if "user" in fields:
-            fields["user"].text(f"the user of {address}")
+            fields["user"].text(f"the user of {address}", "write it like trainer")
             values["user"] = fields["user"]
         entries.append(Entry(account, values))
     warning = f"{document.file}: passwords in a file; SSH keys need none"

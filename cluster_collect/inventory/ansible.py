@@ -48,6 +48,7 @@ _NOT_HONOURED = {
     "ansible_ssh_pass": f"{_NEVER_READ}: password_env names an environment variable",
 }
 _YES = ("true", "yes", "on", "1", "y", "t")
+_NO = ("false", "no", "off", "0", "n", "f", "none", "")
 _GROUP_KEYS = {"hosts", "children", "vars"}
 _RANGE = re.compile(r"\[(\w+):(\w+)(?::(\d+))?\]")
 
@@ -177,13 +178,13 @@ def expand_range(pattern: str, where: Located) -> Iterator[str]:
 
 def _entry(name: str, where: Located, variables: Mapping[str, Located]) -> Entry:
     values: dict[str, Located] = {}
+    written = {}
     for key, value in variables.items():
-        if key in _VARIABLES:
-            values[_VARIABLES[key]] = _plain(key, value)
-        elif key in _ARGUMENTS and (jump := _JUMP.search(_plain(key, value).text(key))):
+        own = key.removeprefix(PREFIX) if key.startswith(PREFIX) else _VARIABLES.get(key)
+        if own is not None:
+            values[own], written[own] = _plain(key, value), key
+        elif key in _ARGUMENTS and (jump := _JUMP.search(_text(key, value, "-J bastion.example"))):
             values["jump"] = Located(jump[1], value.file, value.line)
-        elif key.startswith(PREFIX):
-            values[key.removeprefix(PREFIX)] = _plain(key, value)
     values |= _become(variables)
     local = getattr(variables.get("ansible_connection"), "value", None) == "local"
     if local and "local" not in values and "profiler_root" in values:
@@ -193,16 +194,19 @@ def _entry(name: str, where: Located, variables: Mapping[str, Located]) -> Entry
     else:
         values.setdefault("address", Located(name, where.file, where.line))
     values.setdefault("server_id", values.get("address", Located(name, where.file, where.line)))
-    return check_entry(where, values, f"of host {name}")
+    return check_entry(where, values, f"of host {name}", written)
 
 
 def _become(variables: Mapping[str, Located]) -> dict[str, Located]:
     """Return the keys of a host that Ansible would call sudo for."""
     asked = variables.get("ansible_become")
-    if asked is None or str(_plain("ansible_become", asked).value).lower() not in _YES:
+    answer = "" if asked is None else str(_plain("ansible_become", asked).value).lower()
+    if asked is None or answer in _NO:
         return {}
+    if answer not in _YES:
+        raise asked.wrong(f"ansible_become is {asked.kind}, yes or no is wanted")
     how = variables.get("ansible_become_method", Located("sudo", asked.file, asked.line))
-    method = _plain("ansible_become_method", how).text("ansible_become_method").rpartition(".")[2]
+    method = _text("ansible_become_method", how, "sudo").rpartition(".")[2]
     values = {"become": Located(method, how.file, how.line)}
     if "ansible_become_user" in variables:
         values["become_user"] = _plain("ansible_become_user", variables["ansible_become_user"])
@@ -213,6 +217,10 @@ def _plain(name: str, value: Located) -> Located:
     if isinstance(value.value, str) and "{{" in value.value:
         raise value.wrong(f"{name} is a template", f"write the value itself, or set {PREFIX}… for the host")
     return value
+
+
+def _text(name: str, value: Located, like: str) -> str:
+    return _plain(name, value).text(name, f"write it like {like}")
 
 
 def _optional(fields: Mapping[str, Located], key: str) -> Mapping[str, Located]:

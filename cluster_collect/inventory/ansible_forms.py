@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from cluster_collect.inventory.located import Located
+from cluster_collect.inventory.located import Located, unquoted
 
 _SECTION = re.compile(r"\[([^\]:\s]+)(?::(hosts|vars|children))?\]")
 _Groups = dict[str, dict[str, dict[str, Located]]]
@@ -56,9 +56,7 @@ def _variables(words: list[str], where: Located) -> dict[str, Located]:
         key, equals, value = word.partition("=")
         if not equals:
             raise where.wrong(f"not NAME=VALUE: {word!r}", "a host's variables stand behind it")
-        text = value.strip().strip("'\"")
-        is_port = key.strip().endswith("port") and text.isdecimal()
-        variables[key.strip()] = Located(int(text) if is_port else text, where.file, where.line)
+        variables[key.strip()] = Located(unquoted(value.strip().strip("'\"")), where.file, where.line)
     return variables
 
 

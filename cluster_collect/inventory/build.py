@@ -15,7 +15,8 @@ from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import MAX_HOSTS, HostId, ServerId
 
 #: Addresses reach the commands of `~/.ssh/config` (`ProxyCommand … %h`), so nothing else may be in one.
-_ADDRESS = re.compile(r"[\w.:%+-]+")
+#: The resolver takes a bare number for an address, 10 for 0.0.0.10.
+_ADDRESS = re.compile(r"(?!\d+$)[\w.:%+-]+")
 _SERVER_ID = re.compile(r"[^\s\x00-\x1f]+")
 #: It stands in a command line on the host, for whatever login shell.
 _USER = re.compile(r"[A-Za-z_][\w.-]*")

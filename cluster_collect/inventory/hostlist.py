@@ -72,4 +72,4 @@ def _entry(part: str, file: str, line: int) -> Entry:
     if not server.name:
         raise where.wrong(f"not a list of hosts: {part!r}", "write it like node[01-16]")
     said = {"address": server.name, "user": server.user, "port": server.port}
-    return Entry(where, {key: Located(one, file, line) for key, one in said.items() if one is not None})
+    return Entry(where, {key: Located(str(one), file, line) for key, one in said.items() if one is not None})

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cluster_collect.inventory.located import Located, unknown_key
 from cluster_collect.spec import LOCAL_NAME, PARAMIKO_NAME, SRUN_NAME, HostSpec
 from cluster_run.ids import parse_size
 
-KeyType = Literal["text", "path", "number", "size", "transport", "directories", "become"]
+KeyType = Literal["text", "path", "number", "size", "transport", "directories", "become", "variable"]
 
 _TRANSPORTS = (HostSpec.transport, PARAMIKO_NAME, SRUN_NAME)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
 
-#: The keys of a host, and what their values are. docs/collecting.md says what they mean.
-HOST_KEYS: Mapping[str, KeyType] = {
-    "address": "text",
-    "port": "number",
-    "user": "text",
-    "identity_file": "path",
-    "certificate_file": "path",
-    "known_hosts": "path",
-    "profiler_root": "text",
-    "server_id": "text",
-    "device_regex": "text",
-    "output_dir": "text",
-    "jump": "text",
-    "ssh_config": "path",
-    "password_env": "text",
-    "passphrase_env": "text",
-    "become": "become",
-    "become_user": "text",
-    "prepare": "text",
-    "follow_links": "directories",
-    "local": "text",
-    "transport": "transport",
-    "bandwidth": "size",
+class Key(NamedTuple):
+    """What the value of a key is, and an example of one, which an error shows."""
+
+    kind: KeyType
+    like: str
+
+
+#: The keys of a host. docs/collecting.md says what they mean.
+HOST_KEYS: Mapping[str, Key] = {
+    "address": Key("text", "node[01-04,07]"),
+    "port": Key("number", "2222"),
+    "user": Key("text", "trainer"),
+    "identity_file": Key("path", "~/.ssh/id_ed25519"),
+    "certificate_file": Key("path", "~/.ssh/id_ed25519-cert.pub"),
+    "known_hosts": Key("path", "~/.ssh/known_hosts"),
+    "profiler_root": Key("text", "/home/trainer/prof"),
+    "server_id": Key("text", "10.0.0.[1-4,7]"),
+    "device_regex": Key("text", "device"),
+    "output_dir": Key("text", "data"),
+    "jump": Key("text", "gate.example,operator@bastion.example:2222"),
+    "ssh_config": Key("path", "~/.ssh/config"),
+    "password_env": Key("variable", "NODE_PASSWORD"),
+    "passphrase_env": Key("variable", "KEY_PASSPHRASE"),
+    "become": Key("become", "sudo"),
+    "become_user": Key("text", "profiler"),
+    "prepare": Key("text", "python3 parse_offline.py /data/prof"),
+    "follow_links": Key("directories", "/data2,/data3"),
+    "local": Key("text", "/mnt/shared/prof/node9"),
+    "transport": Key("transport", "srun"),
+    "bandwidth": Key("size", "50M"),
 }
 #: What ssh_config, Ansible and other tools call a key, in small letters without `_`, `-` and their prefixes.
 _ELSEWHERE = {
@@ -84,8 +93,12 @@ class Entry:
         return Entry(self.where, {**inherited, **self.values})
 
 
-def check_entry(where: Located, values: Mapping[str, Located], of: str) -> Entry:
+def check_entry(
+    where: Located, values: Mapping[str, Located], of: str, written: Mapping[str, str] | None = None
+) -> Entry:
     """Return an entry whose keys are known and whose values have the right types.
+
+    `written` says how the file calls a key, where that is another name.
 
     Raises:
         InputError: naming file, line and key, and the nearest key that exists.
@@ -98,7 +111,7 @@ def check_entry(where: Located, values: Mapping[str, Located], of: str) -> Entry
             )
         if name not in HOST_KEYS:
             raise unknown_key(value, name, HOST_KEYS, of, _ELSEWHERE.get(_plain(name)))
-        _check_type(name, HOST_KEYS[name], value)
+        _check_type(HOST_KEYS[name], value, repr((written or {}).get(name, name)))
     return Entry(where, values)
 
 
@@ -109,31 +122,30 @@ def _plain(name: str) -> str:
     return plain
 
 
-def _check_type(key: str, kind: KeyType, value: Located) -> None:
-    name = repr(key)
-    if kind == "number":
-        value.number(name)
-    elif kind == "size":
+def _check_type(key: Key, value: Located, name: str) -> None:
+    advice = f"write it like {key.like}, or leave the key out"
+    if key.kind == "number":
+        value.number(name, advice)
+        return
+    text = value.text(name, advice)
+    if key.kind == "size":
         size_of(value, name)
-    elif kind == "directories":
+    elif key.kind == "directories":
         directories_of(value, name)
-    elif kind == "transport" and value.text(name) not in (*_TRANSPORTS, LOCAL_NAME):
-        raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_TRANSPORTS))
-    elif kind == "become" and value.text(name) != "sudo":
-        raise value.wrong(f"{name} is {value.text(name)!r}", "sudo is the one way there is")
-    elif kind in ("text", "path"):
-        text = value.text(name)
-        if any(ord(character) < 32 for character in text) and key != "prepare":
-            raise value.wrong(f"{name} holds a line break or another control character")
+    elif key.kind == "transport" and text not in (*_TRANSPORTS, LOCAL_NAME):
+        raise value.wrong(f"{name} is {text!r}", " or ".join(_TRANSPORTS))
+    elif key.kind == "become" and text != "sudo":
+        raise value.wrong(f"{name} is {text!r}", "sudo is the one way there is")
+    elif key.kind == "variable" and not _VARIABLE.fullmatch(text):
+        raise value.wrong(f"{name} is no name of a variable", advice)
+    elif any(ord(character) < 32 for character in text) and name != "'prepare'":
+        raise value.wrong(f"{name} holds a line break or another control character")
 
 
 def size_of(value: Located, name: str) -> int:
-    """Return a size in bytes from a number or a text like `50M` (1000) or `50Mi` (1024)."""
-    if isinstance(value.value, int) and not isinstance(value.value, bool):
-        size: int | None = value.value
-    else:
-        size = parse_size(value.text(name))
-    if size is None or size <= 0:
+    """Return a size in bytes from a text like `50M` (1000) or `50Mi` (1024)."""
+    size = parse_size(value.text(name))
+    if not size:
         raise value.wrong(f"{name} is not a size", "write it like 50M or 1.5G")
     return size
 

@@ -14,7 +14,7 @@ from cluster_collect.inventory.build import Inventory, build_inventory, by_names
 from cluster_collect.inventory.forms import FORMS, InventoryFile
 from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
-from cluster_collect.inventory.located import Located, not_utf8
+from cluster_collect.inventory.located import Located, not_utf8, unquoted
 from cluster_collect.inventory.nodesets import fold, select
 from cluster_collect.wording import count
 from cluster_run.errors import InputError, UsageError
@@ -91,7 +91,7 @@ def read_draft(path: Path) -> Draft:
 
 def _with_defaults(draft: Draft, request: InventoryRequest) -> Draft:
     where = Located(None, "--set", 0)
-    values = {key: Located(value, "--set", 0) for key, value in request.defaults.items()}
+    values = {key: Located(unquoted(str(value)), "--set", 0) for key, value in request.defaults.items()}
     given = check_entry(where, values, "of a host")
     return replace(draft, defaults=Entry(draft.defaults.where, {**draft.defaults.values, **given.values}))
 

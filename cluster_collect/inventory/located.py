@@ -1,13 +1,15 @@
 """YAML with line numbers: every value knows where it was written, so that an error can say it.
 
-Nothing is constructed but mappings, lists, text, numbers and booleans. Messages never contain a
-piece of the file: it may hold a password that should not be there.
+Nothing is constructed but mappings, lists, text and booleans. A number stays the text that was written, for
+YAML reads `010` as 8, `1.10` as 1.1 and `22:22` as 1342. Messages never contain a piece of the file: it may
+hold a password that should not be there.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,16 +20,26 @@ from cluster_run.errors import ClusterError, InputError, UsageError
 #: More values than any inventory has; stops aliases that multiply (`&a [*b, *b]`).
 MAX_VALUES = 500_000
 _MAX_DEPTH = 50
+#: Types of YAML whose values are taken as they are written.
+_WRITTEN = ("str", "int", "float", "timestamp", "value")
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A scalar of a YAML type of its own: a date, a vault. No key of ours takes one."""
+    """A scalar of a type of its own, such as a vault. No key of ours takes one."""
 
     tag: str
 
 
-Scalar = str | int | float | bool | Foreign | None
+Scalar = str | bool | Foreign | None
+
+_YES, _NO = ("yes", "true", "on"), ("no", "false", "off")
+_NUMBER = re.compile(r"\d{1,18}")
+
+
+def unquoted(word: str) -> str | bool:
+    """Return what a word without quotes means: text, but for a yes or a no."""
+    return word.lower() in _YES if word.lower() in (*_YES, *_NO) else word
 
 
 def not_utf8(file: str, error: UnicodeDecodeError) -> InputError:
@@ -66,33 +78,28 @@ class Located:
             return self.value
         raise self.wrong(f"{name} is {self.kind}, a list is wanted", "begin each entry with '- '")
 
-    def text(self, name: str) -> str:
-        """Return the value as text; a number is refused: YAML reads `010` as 8 and `1.10` as 1.1."""
-        if isinstance(self.value, str):
-            if not self.value.strip():
-                raise self.wrong(f"{name} is empty")
+    def text(self, name: str, advice: str = "") -> str:
+        """Return the value as text; `advice` says what to write in place of anything else."""
+        if isinstance(self.value, str) and self.value.strip():
             return self.value
-        advice = "put it in quotes" if isinstance(self.value, (int, float, bool, Foreign)) else ""
         raise self.wrong(f"{name} is {self.kind}, text is wanted", advice)
 
-    def number(self, name: str) -> int:
+    def number(self, name: str, advice: str = "") -> int:
         """Return the value as a whole number."""
-        if isinstance(self.value, int) and not isinstance(self.value, bool):
-            return self.value
-        advice = "remove the quotes" if isinstance(self.value, str) and self.value.isdecimal() else ""
+        if isinstance(self.value, str) and _NUMBER.fullmatch(self.value):
+            return int(self.value)
         raise self.wrong(f"{name} is {self.kind}, a whole number is wanted", advice)
 
     @property
     def kind(self) -> str:
         """What the value is, in words."""
-        if self.value is None:
+        if self.value is None or (isinstance(self.value, str) and not self.value.strip()):
             return "empty"
         if isinstance(self.value, Mapping):
             return "a mapping"
         if isinstance(self.value, Foreign):
             return f"a {self.value.tag}"
-        names = {tuple: "a list", bool: "yes/no", int: "a number", float: "a decimal number"}
-        return names.get(type(self.value), "text")
+        return {tuple: "a list", bool: "yes/no"}.get(type(self.value), "text")
 
 
 def unknown_key(
@@ -134,7 +141,13 @@ def parse_json(text: str, file: str) -> Located:
         InputError: not JSON, or a key twice.
     """
     try:
-        document = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, file))
+        document = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _unique(pairs, file),
+            parse_int=str,
+            parse_float=str,
+            parse_constant=str,
+        )
     except json.JSONDecodeError as error:
         raise InputError(f"{file}:{error.lineno}: not readable as JSON: {error.msg}") from None
     except RecursionError:
@@ -148,7 +161,6 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._n_values = 0
-        self._construct = yaml.SafeLoader("")
 
     def read(self, node: yaml.Node, line: int, depth: int = 0) -> Located:
         self._n_values += 1
@@ -159,7 +171,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             items = tuple(self.read(item, item.start_mark.line + 1, depth + 1) for item in node.value)
             return Located(items, self._file, line)
-        return Located(self._scalar(node, line), self._file, line)
+        return Located(self._scalar(node), self._file, line)
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> Mapping[str, Located]:
         found: dict[str, Located] = {}
@@ -182,17 +194,13 @@ class _Reader:
                 found = {**mapping.mapping("<<"), **found}
         return found
 
-    def _scalar(self, node: yaml.Node, line: int) -> Scalar:
+    def _scalar(self, node: yaml.Node) -> Scalar:
         short = node.tag.removeprefix("tag:yaml.org,2002:")
-        if short == "str":
-            return str(node.value)
-        if short not in ("int", "float", "bool", "null"):
-            return Foreign(short)
-        try:
-            value: Scalar = self._construct.construct_object(node)
-        except (ValueError, yaml.YAMLError):
-            raise InputError(f"{self._file}:{line}: not readable as {short}", "put it in quotes") from None
-        return value
+        if short == "null":
+            return None
+        if short == "bool":
+            return unquoted(node.value)
+        return str(node.value) if short in _WRITTEN else Foreign(short)
 
 
 def _reason(error: yaml.MarkedYAMLError) -> str:
@@ -220,5 +228,5 @@ def _located(value: object, file: str) -> Located:
         return Located({key: _located(item, file) for key, item in value.items()}, file, 1)
     if isinstance(value, list):
         return Located(tuple(_located(item, file) for item in value), file, 1)
-    assert value is None or isinstance(value, (str, int, float, bool))
+    assert value is None or isinstance(value, (str, bool))
     return Located(value, file, 1)

@@ -25,15 +25,19 @@ def read_native(document: Located) -> Draft:
             raise _unknown_top_key(value, name)
     if "version" not in top:
         raise document.wrong("key 'version' is missing", f"begin the inventory with 'version: {VERSION}'")
-    if (found := top["version"].number("'version'")) != VERSION:
+    if (found := top["version"].number("'version'", f"write it like {VERSION}")) != VERSION:
         raise top["version"].wrong(f"version {found} found, {VERSION} wanted", "a newer program wrote this?")
     return Draft(
         entries=_entries(top["hosts"]) if "hosts" in top else (),
         defaults=_defaults(top["defaults"]) if "defaults" in top else Entry(document),
         groups=_groups(top["groups"]) if "groups" in top else {},
-        rank_table=top["rank_table"].text("'rank_table'") if "rank_table" in top else None,
-        output=top["output"].text("'output'") if "output" in top else None,
+        rank_table=_path(top, "rank_table", "hccl.json"),
+        output=_path(top, "output", "run1"),
     )
+
+
+def _path(top: Mapping[str, Located], name: str, like: str) -> str | None:
+    return top[name].text(repr(name), f"write it like {like}") if name in top else None
 
 
 def _entries(hosts: Located) -> tuple[Entry, ...]:
@@ -53,7 +57,7 @@ def _defaults(where: Located) -> Entry:
 def _groups(groups: Located) -> Mapping[str, Located]:
     members = groups.mapping("'groups'")
     for name, member in members.items():
-        member.text(f"group {name!r}")
+        member.text(f"group {name!r}", "write it like node[01-04,07]")
     return members
 
 

@@ -103,7 +103,7 @@ def read_defaults(path: Path | None) -> HostDefaults:
     beside = path.absolute().parent
     return {
         key: str(beside / one.text(key))
-        if HOST_KEYS[key] == "path" and not one.text(key).startswith("~")
+        if HOST_KEYS[key].kind == "path" and not one.text(key).startswith("~")
         else one.value
         for key, one in checked.values.items()
     }

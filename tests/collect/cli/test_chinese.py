@@ -83,7 +83,7 @@ def test_a_chinese_look_at_hosts_says_no_english_sentence(hosts: Hosts, mode: st
         ("version: 1\nhosts:\n  - {address: a, profiler_rot: /d}\n", "是否想写 'profiler_root'？"),
         ("version: 1\nhosts: [\n", "不是有效的 YAML"),
         ("version: 1\nhosts: []\n", "没有主机"),
-        ("version: 1\nhosts:\n  - {address: 10, profiler_root: /d}\n", "应为文本"),
+        ("version: 1\nhosts:\n  - {address: [10], profiler_root: /d}\n", "应为文本"),
         ("version: 1\nhosts:\n  - {address: a}\n", "没有 'profiler_root'"),
     ],
 )

@@ -147,7 +147,7 @@ def test_options_become_one_value() -> None:
         compression="gzip",
         accept_new_host_keys=True,
     )
-    assert arguments.host_defaults == {"port": 22, "jump": "b", "user": "u", "bandwidth": 50 * 1024 * 1024}
+    assert arguments.host_defaults == {"port": "22", "jump": "b", "user": "u", "bandwidth": 50 * 1024 * 1024}
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_one_of_another_owner_is_refused(tmp_path: Path) -> None:
             r"unknown key 'password' in the account of a .*'passwd'",
         ),
         ({"a": PASSWORD}, "the account of a is text, a mapping"),
-        ({"a": {"user": "u", "passwd": 12}}, "the passwd of a is a number"),
+        ({"a": {"user": "u", "passwd": True}}, "the passwd of a is yes/no"),
         ({}, "no hosts"),
     ],
 )

@@ -190,7 +190,7 @@ def test_paths_of_host_defaults_are_those_beside_the_sites_file(tmp_path: Path) 
     )
     assert read_defaults(path) == {
         "user": "ada",
-        "port": 22,
+        "port": "22",
         "identity_file": f"{tmp_path}/keys/id",
         "known_hosts": "/k",
         "ssh_config": "~/c",
