@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from cluster_fleet.judging.judge import State
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
-from cluster_run.facts import Fact, FleetFact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.said.chinese import Language
 from cluster_words.findings import story as story_phrase
 from cluster_words.headings import of_fleet
@@ -62,9 +62,9 @@ class Story:
 
 def story_fact(story: Story) -> Fact:
     """Return what is said of a unit, as a run's finding quotes it."""
-    kind: FleetFact = f"fleet_{story.state}"  # type: ignore[assignment]
     return fact(
-        kind, unit=story.name, metric=story.metric, level=story.level, low=story.low, high=story.high,
+        f"fleet_{story.state}",
+        unit=story.name, metric=story.metric, level=story.level, low=story.low, high=story.high,
         n_runs=story.n_all if story.state == "intermittent" else story.n_runs, since=day(story.since_s),
         is_born=story.is_born_slow, n_episodes=max(story.n_episodes, 1), by_clock=story.by_clock,
         n_named=story.n_named, counters=story.counters,

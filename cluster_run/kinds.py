@@ -1,10 +1,10 @@
-"""Kinds of findings, one record each, and of notes: what judging, reports and the schema use."""
+"""Kinds of findings, one record each: what judging, reports and the schema use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
 WorkloadKind = Literal[
@@ -73,77 +73,6 @@ UNIT_KINDS: frozenset[str] = frozenset(
 #: Faults of a host: its ranks follow from it.
 HOST_KINDS: frozenset[str] = frozenset(name for name in FAULT_KINDS if KINDS[name].subject == "host")
 
-#: Notes on what could not be judged, and why, by what their reader can do. These can be mended (data that are
-#: elsewhere, another capture, a good run to compare with). Reported in this order: first data that only need
-#: to be fetched.
-_Mend = Literal[
-    "ranks_missing",
-    "capture_lacks_ranks",
-    "one_rank_of_several",
-    "waits_for_absent",
-    "waited_for_others",
-    "no_step_times",
-    "ranks_without_step_times",
-    "unread_communication",
-    "hosts_unknown",
-    "hosts_by_devices",
-    "no_common_step",
-    "other_times",
-    "same_times",
-    "windows_unlike",
-    "windows_not_compared",
-    "no_communication_recorded",
-    "level0_operators",
-    "no_operators",
-    "no_communication_matrix",
-    "timeline_not_read",
-    "few_steps",
-    "costly_unexplained",
-    "host_may_cost",
-    "long_step",
-    "uncompared_network",
-    "few_peers",
-    "unlike_versions",
-]
-#: These stay: they come from the form of the files or the replay, so each run of the job has them.
-_Bear = Literal[
-    "steps_as_a_whole",
-    "steps_in_one_window",
-    "no_start_times",
-    "replay_off",
-    "replay_far_off",
-    "waiting_copied",
-    "waited_inside",
-    "unpaired_messages",
-    "no_groups",
-    "no_groups_named",
-    "no_groups_of_iterations",
-    "mean_step_only",
-]
-#: These are good to know.
-_Know = Literal[
-    "steps_of_some_ranks",
-    "windows_together",
-    "family_left_out",
-    "only_capture_is_rank_0",
-    "last_step_cut",
-    "hosts_are_one",
-    "other_models",
-    "average_row_differs",
-    "fleet_not_asked",
-    "fleet_knows_none",
-    "fleet_names_others",
-]
-#: These say that only a part of the data was analysed, beside the verdict; another part can be chosen.
-_Choose = Literal["several_runs", "several_captures"]
-NoteFact = Literal[_Mend, _Bear, _Know, _Choose]
-Action = Literal["mend", "bear", "know", "choose"]
-NOTES: Mapping[Action, tuple[NoteFact, ...]] = {
-    "mend": get_args(_Mend),
-    "bear": get_args(_Bear),
-    "know": get_args(_Know),
-    "choose": get_args(_Choose),
-}
 #: A job with one of these notes is not called healthy.
 OPEN_NOTES: frozenset[str] = frozenset(
     (

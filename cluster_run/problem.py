@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cluster_run.facts import AdviceKind, Fact
+from cluster_run.facts import Fact
 from cluster_run.ids import HostId, Rank
 
 
@@ -20,7 +20,7 @@ class Problem:
     file: str = ""
     rank: Rank | None = None
     host: HostId | None = None
-    advice: AdviceKind | None = None
+    advice: str | None = None
     also: tuple[Fact, ...] = ()
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster_run.facts import Fact
-from cluster_run.findings import Finding, RuleName
+from cluster_run.findings import Finding
 from cluster_words.findings import who
 from cluster_words.phrase import Phrase, fill, joined
 from cluster_words.texts import Template, texts
@@ -18,8 +18,8 @@ _SAID = texts("checks")
 #: By kind; of a rank or host by cause too. `where` is the rank or the host.
 CHECKS: Mapping[str, Template] = _SAID["checks"]
 #: The text of each rule, and what to do: `{who}` are the ranks it holds for, `{value}` is the largest.
-RULES: Mapping[RuleName, Template] = _SAID["rules"]
-RULE_CHECKS: Mapping[RuleName, Template] = _SAID["rule_checks"]
+RULES: Mapping[str, Template] = _SAID["rules"]
+RULE_CHECKS: Mapping[str, Template] = _SAID["rule_checks"]
 #: Facts that decide the check in place of the kind.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
@@ -71,7 +71,7 @@ def check_kind(finding: Finding) -> str:
     return finding.kind
 
 
-def rule_sentences(name: RuleName, ranks: tuple[int, ...], value: float) -> tuple[Phrase, Phrase]:
+def rule_sentences(name: str, ranks: tuple[int, ...], value: float) -> tuple[Phrase, Phrase]:
     """Return what a rule says of these ranks, and what to check next."""
     one, several = (
         Phrase(f"rank {ranks[0]}", f"卡 {ranks[0]}"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster_run.facts import Fact, FindingFact, FleetFact
+from cluster_run.facts import Fact
 from cluster_run.findings import Finding, Wait
 from cluster_words.phrase import Phrase, fill, joined, of_fact
 from cluster_words.texts import Template, texts
@@ -14,16 +14,16 @@ from cluster_words.texts import Template, texts
 _NOTHING_US = 5.0
 _SAID = texts("findings")
 #: Sentences of the fleet's memory on a device or host, one a state.
-STORIES: Mapping[FleetFact, Template] = _SAID["stories"]
+STORIES: Mapping[str, Template] = _SAID["stories"]
 #: These as sentences of a finding.
-QUOTES: Mapping[FindingFact, Template] = {
+QUOTES: Mapping[str, Template] = {
     kind: (f"By the fleet, {english}.", f"据机群记录，{chinese}。")
     for kind, (english, chinese) in STORIES.items()
 }
 
 #: The sentence of each fact. Besides the fact's values it may speak of the finding's: `who` (the rank and its
 #: host), `rank`, `host`, `hosts`, `src`, `dst`, `ends`, and `when` (in which steps).
-SENTENCES: Mapping[FindingFact, Template] = {**_SAID["findings"], **QUOTES}
+SENTENCES: Mapping[str, Template] = {**_SAID["findings"], **QUOTES}
 WAITS: Mapping[str, Template] = _SAID["chains"]
 
 
@@ -47,7 +47,7 @@ def summary(finding: Finding) -> Phrase:
         values = {**common, **dict(one.values)}
         n_steps = values.get("n_steps")
         when = steps_of(finding, n_steps if isinstance(n_steps, int) else None)
-        sentences.append(fill(SENTENCES[one.kind], {**values, "when": when}))  # type: ignore[index]
+        sentences.append(fill(SENTENCES[one.kind], {**values, "when": when}))
     return joined(sentences)
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
 
 from cluster_run.facts import Fact
 from cluster_run.findings import FindingsDocument
-from cluster_run.kinds import NOTES, Action, NoteFact
 from cluster_words.phrase import Phrase, of_fact
 from cluster_words.texts import Template, texts
 
+#: What a reader can do about a note: `mend` it (first what only needs to be fetched), `bear` it as each run
+#: has it, `know` it, or `choose` another part of the data.
+Action = Literal["mend", "bear", "know", "choose"]
 _SAID = texts("notes")
+#: The notes by action.
+NOTES: Mapping[Action, Mapping[str, Template]] = {action: _SAID[action] for action in get_args(Action)}
 #: What could not be judged, in the order in which reports tell it; what was chosen stands at their begin.
 TOLD: Sequence[Action] = ("mend", "bear", "know")
-SENTENCES: Mapping[NoteFact, Template] = _SAID["notes"]
+SENTENCES: Mapping[str, Template] = {kind: said for own in NOTES.values() for kind, said in own.items()}
 #: Shorter texts of notes that leave a question open.
-WHY_OPEN: Mapping[NoteFact, Template] = _SAID["open"]
+WHY_OPEN: Mapping[str, Template] = _SAID["open"]
 
 
 def why_open(notes: Sequence[Fact]) -> Phrase | None:

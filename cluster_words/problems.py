@@ -6,20 +6,20 @@ import errno
 import os
 from collections.abc import Mapping
 
-from cluster_run.facts import AdviceKind, Fact, ReasonKind
+from cluster_run.facts import Fact
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import SEMICOLON
 from cluster_words.phrase import Phrase, fill, joined
 from cluster_words.texts import Template, texts
 
 _SAID = texts("problems")
-WHY: Mapping[ReasonKind, Template] = _SAID["why"]
+WHY: Mapping[str, Template] = _SAID["why"]
 #: Parts of files that are left out, and why.
 PARTS: Mapping[str, Template] = _SAID["parts"]
 REASONS: Mapping[str, Template] = _SAID["left_out"]
-ADVICE: Mapping[AdviceKind, Template] = _SAID["advice"]
+ADVICE: Mapping[str, Template] = _SAID["advice"]
 #: Advice where the problem brings none; all others are files that hold too little.
-_USUAL: Mapping[ReasonKind, AdviceKind] = {
+_USUAL: Mapping[str, str] = {
     "unforeseen_content": "report_file",
     "reading_failed": "report_file",
     "no_column": "report_names",
@@ -70,8 +70,7 @@ def _why(fact: Fact) -> Phrase:
         values["columns"], values["rows"] = (
             fill(_SAID[table][fact["rows"]], values) for table in ("columns", "rows")
         )
-    template = WHY[fact.kind]  # type: ignore[index]
-    phrase = fill(template, values)
+    phrase = fill(WHY[fact.kind], values)
     return Phrase(phrase.en.rstrip(), phrase.zh.removesuffix("："))
 
 
@@ -80,7 +79,7 @@ def advice(problem: Problem) -> Phrase:
     return fill(ADVICE[problem.advice or _usual(problem.why)], dict(problem.why.values))
 
 
-def _usual(why: Fact) -> AdviceKind:
+def _usual(why: Fact) -> str:
     values = dict(why.values)
     if why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
         return "let_user_read"
@@ -89,5 +88,4 @@ def _usual(why: Fact) -> AdviceKind:
         return "report_names"
     if why.kind == "keys_left_out" and values.get("what") in ("no_step", "no_level"):
         return "report_names"
-    usual: AdviceKind = _USUAL.get(why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
-    return usual
+    return _USUAL.get(why.kind, "collect_or_parse_again")

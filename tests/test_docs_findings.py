@@ -9,7 +9,6 @@ from typing import get_args
 
 import pytest
 
-from cluster_run.facts import FindingFact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Cause, Pattern
 from cluster_run.kinds import FaultKind, WorkloadKind
 from cluster_words import checks, findings
@@ -55,7 +54,7 @@ def test_an_entry_tells_what_a_report_says(
 @pytest.mark.parametrize(
     ("kind", "fact"), [("input_bound", "host_alone_late"), ("host_bound", "host_alone_idle")]
 )
-def test_a_host_that_is_a_stage_is_told_as_the_warning_that_it_is(kind: str, fact: FindingFact) -> None:
+def test_a_host_that_is_a_stage_is_told_as_the_warning_that_it_is(kind: str, fact: str) -> None:
     workload = DOCUMENT.partition("# Workload")[2].partition("\n## ")[0]
     assert f"`{kind}-host-N`" in workload.partition("warning makes the job `degraded`")[2]
     assert f"`{kind}-host-N`, a warning" in ENTRIES[kind]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, numbers
 from cluster_analysis.tables.columns_described import Advice
 from cluster_run.facts import fact
-from cluster_run.findings import Finding, RuleName
+from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
 from cluster_words.checks import rule_sentences
 
@@ -29,7 +29,7 @@ class Rule(Struct, frozen=True):
     causes of slow ranks and hosts. `reported_by` is the fact of a finding that says the same.
     """
 
-    name: RuleName
+    name: str
     measure: Callable[[Tables], dict[int, float]]
     limit: float
     source: str

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
-from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import CAPTURE_END
 
@@ -110,4 +109,4 @@ class Tree(Struct, frozen=True):
     captures: Mapping[Path, Form]
     unreadable: Mapping[Path, str]
     #: Files and folders that are no captures: their kind, and what to do.
-    foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]]
+    foreign: Mapping[Path, tuple[str, str]]

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from cluster_analysis.discovery.found import Found, public_text
 from cluster_run import layout
 from cluster_run.errors import InputError
-from cluster_run.facts import ReasonKind, fact
+from cluster_run.facts import fact
 from cluster_run.host_names import HostNames
 from cluster_run.ids import MAX_RANKS, DeviceId, HostId, Rank, ServerId
 from cluster_run.layout import RANK_TABLE_NAME
@@ -234,7 +234,7 @@ def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
     if all(one.host is None for one in captures.values()):
         listed = {place.rank for place in places.table.all_places} if places.table else captures.keys()
-        contradictions: Mapping[ReasonKind, Set[Rank]] = {
+        contradictions: Mapping[str, Set[Rank]] = {
             "ranks_not_in_table": captures.keys() - listed,
             "hosts_not_in_table": _moved(of_rank, captures),
         }

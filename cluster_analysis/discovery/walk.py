@@ -14,7 +14,6 @@ from cluster_analysis.discovery.legacy import names_rank
 from cluster_analysis.sources.columns.place import original_name
 from cluster_run import layout
 from cluster_run.errors import spoken
-from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16
@@ -24,7 +23,7 @@ _PASSED_OVER = (layout.ANALYSIS_OUTPUT_NAME, ".", "__MACOSX")
 #: The name of a packed capture without its ending.
 _OF_CAPTURE = rf"{layout.CAPTURE_END}|^{layout.PROF_PREFIX}.*|rank_?\d+.*|^{layout.PROFILER_OUTPUT_NAME}"
 #: Names found in place of captures: what each is, and what to do.
-_NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
+_NAMES: tuple[tuple[str, str, str], ...] = (
     (f"({_OF_CAPTURE}){layout.ARCHIVE}", "archive", "unpack"),
     (
         r"^cluster_analysis(\.db|_output)$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
@@ -51,7 +50,7 @@ def walk(root: Path) -> Tree:
     """Return the directories below (and including) `root` that may hold captures."""
     captures: dict[Path, Form] = {}
     unreadable: dict[Path, str] = {}
-    foreign: dict[Path, tuple[ReasonKind, AdviceKind]] = {}
+    foreign: dict[Path, tuple[str, str]] = {}
     seen: set[tuple[int, int]] = set()
     pending = [(root, 0)]
     while pending:
@@ -108,7 +107,7 @@ def may_hold_captures(name: str) -> bool:
     return bool(_FOREIGN[-1][0].search(name))
 
 
-def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:
+def what_else(name: str) -> tuple[str, str] | None:
     """Return the kind of a name that is known to be no capture, and what to do; None for all others."""
     for pattern, what, advice in _FOREIGN:
         if pattern.search(name):

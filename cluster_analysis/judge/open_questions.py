@@ -25,7 +25,6 @@ from cluster_analysis.thresholds.judging import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
-from cluster_run.kinds import NoteFact
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -100,7 +99,7 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     if not costly or not step_ms > 0:
         return []
     absent = [one.id for one in findings if any(said.kind == "absent_members" for said in one.facts)]
-    asked: NoteFact = "waited_for_others" if set(costly) <= set(absent) else "costly_unexplained"
+    asked = "waited_for_others" if set(costly) <= set(absent) else "costly_unexplained"
     share = max(costly.values()) / step_ms
     n_steps = int(TWICE * max(len(view.steps), limits.min_steps_intermittent))
     return [fact(asked, findings=tuple(costly), step_share=share, n_steps=n_steps)]

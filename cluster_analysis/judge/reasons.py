@@ -24,7 +24,7 @@ from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.judging import N_NAMED, SMALL_SHARE, STEADY_SIGMA
-from cluster_run.facts import Fact, FindingFact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
 
 _CLOCK = "aicore_frequency_mhz"
@@ -164,7 +164,7 @@ def _with_slow_kernels(kernels: Kernels, view: JobView, suspect: Suspect) -> Sus
         return suspect
     slow = np.flatnonzero(matters & (longer >= HALFWAY * of_all))
     is_matrix = [kernels.types[one][1].upper().startswith(_MATRIX_CORES) for one in slow.tolist()]
-    kind: FindingFact = "some_kernels"
+    kind = "some_kernels"
     if expected_us[slow].sum() >= MOSTLY * expected_us.sum():
         kind = "all_kernels"
     elif len(set(is_matrix)) == 1:

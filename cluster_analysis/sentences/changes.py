@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences import subjects
 from cluster_analysis.sentences.costs import cost_of
-from cluster_run.facts import RefusalKind
 from cluster_words.amounts import format_ms
 from cluster_words.headings import say
 from cluster_words.phrase import Phrase, fill, of_fact
@@ -17,7 +16,7 @@ from cluster_words.texts import Template, texts
 MAX_REPORTED = 12
 _SAID = texts("headings")
 SENTENCES: Mapping[str, Template] = _SAID["changes"]
-REFUSALS: Mapping[RefusalKind, Template] = _SAID["refusals"]
+REFUSALS: Mapping[str, Template] = _SAID["refusals"]
 _PARTS: Mapping[str, Template] = _SAID["parts"]
 _MORE: Mapping[bool, Phrase] = {True: Phrase("more", "增加"), False: Phrase("less", "减少")}
 _LONGER: Mapping[bool, Phrase] = {True: Phrase("longer", "增加"), False: Phrase("shorter", "减少")}

@@ -4,54 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Protocol
 
 from cluster_run.errors import InputError, spoken
-from cluster_run.facts import AdviceKind, Fact, Value, fact
-
-#: Parts of files that are left out one by one.
-Part = Literal[
-    "cell",
-    "duration",
-    "entry",
-    "event",
-    "line",
-    "link",
-    "link_end",
-    "name",
-    "operator",
-    "packet_size",
-    "row",
-    "start_time",
-    "step",
-    "task",
-    "value",
-]
-#: Why they are.
-LeftOutReason = Literal[
-    "no_number",
-    "no_number_in_column",
-    "impossible",
-    "no_time",
-    "nothing_computed",
-    "no_start",
-    "in_no_step",
-    "no_step_number",
-    "no_step_number_but",
-    "not_source_destination",
-    "other_number_of_cells",
-    "not_readable",
-    "not_sum_of_parts",
-    "step_repeated",
-    "operators_differ",
-    "shared_name",
-    "of_no_operator",
-    "nothing_carried",
-    "no_transport",
-    "size_or_time_alone",
-    "no_rank",
-    "no_such_rank",
-]
+from cluster_run.facts import Fact, Value, fact
 
 
 class Remark(Protocol):
@@ -84,7 +40,7 @@ class BadFileError(InputError):
     Whatever reads a file, a database or a host's columns raises it.
     """
 
-    def __init__(self, why: Fact, advice: AdviceKind | None = None, *also: Fact) -> None:
+    def __init__(self, why: Fact, advice: str | None = None, *also: Fact) -> None:
         super().__init__(why, advice, *also)
         self.why, self.advice_kind, self.also = why, advice, also
 
@@ -94,8 +50,11 @@ class BadFileError(InputError):
         return self.advice_kind or ""
 
 
-def tell_left_out(remark: Remark, n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> None:
-    """Tell `remark` how many parts of a file were not used, and why; nothing where all were."""
+def tell_left_out(remark: Remark, n_parts: int, part: str, reason: str, **values: Value) -> None:
+    """Tell `remark` how many parts of a file were not used, and why; nothing where all were.
+
+    `part` and `reason` are keys of `parts` and `left_out` in `cluster_words/problems.json`.
+    """
     if n_parts > 0:
         remark(fact("left_out", n_parts=n_parts, part=part, reason=reason, **values))
 

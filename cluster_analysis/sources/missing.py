@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import AdviceKind, ReasonKind, fact
-from cluster_run.kinds import NoteFact
+from cluster_run.facts import fact
 
 _LEVEL_WITHOUT_DEVICE = "Level_none"
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
@@ -50,7 +49,7 @@ def tell_what_is_missing(
         return
     if steps is None and "step_trace" not in files:
         is_recorded = metadata.profiler_level != _LEVEL_WITHOUT_DEVICE
-        advice: AdviceKind = "parse_again_on_host" if is_recorded else "profile_at_level1"
+        advice = "parse_again_on_host" if is_recorded else "profile_at_level1"
         text = "msprof_*.json" if reading.source.kind == "prof/text" else "step_trace_time.csv"
         reading.problem(fact("no_step_times_of_rank"), _database(files) or text, advice)
     _tell_missing_files(reading, metadata, operators is not None, links is not None)
@@ -83,13 +82,13 @@ def _tell_missing_files(
     if not missing:
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
-        kind: NoteFact = "level0_operators" if has_communication else "no_communication_recorded"
+        kind = "level0_operators" if has_communication else "no_communication_recorded"
         reading.notes.append(fact(kind, ranks=(reading.source.rank,)))
     elif missing == [_MATRIX]:
         reading.problem(fact("matrix_not_there"), _MATRIX, "collect_or_parse")
     else:
         was_recorded = metadata.profiler_level in _LEVELS_WITH_COMMUNICATION
-        advice: AdviceKind = "collect_or_parse" if was_recorded else "profile_at_level1"
+        advice = "collect_or_parse" if was_recorded else "profile_at_level1"
         file = _database(reading.source.files) or missing[0]
         reading.problem(fact("no_communication_data", files=tuple(missing)), file, advice)
 
@@ -100,7 +99,7 @@ def _tell_links_apart(reading: Reading, file: str, operators: Places, links: Pla
     On all real captures there are both. A name that is spoiled in one table costs the links of its group.
     """
     steps = {step for step, _ in operators}  # others are silent
-    kinds: tuple[tuple[ReasonKind, Set[Place], Set[Place]], ...] = (
+    kinds: tuple[tuple[str, Set[Place], Set[Place]], ...] = (
         ("no_link_in_it", {at for at, moved in operators.items() if moved}, links.keys()),
         ("no_operator_of_links", {at for at in links if at[0] in steps}, operators.keys()),
     )

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables.model import RankSource
-from cluster_run.facts import AdviceKind, Fact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.layout import unpacked_name
 from cluster_run.problem import Problem
 
@@ -86,7 +86,7 @@ class Reading(Struct):
         """Return what each of `(role, read)` gives that is there and readable, one behind the other."""
         return [value for one in readers for value in self.first(one) or ()]
 
-    def problem(self, why: Fact, file: str = "", advice: AdviceKind | None = None, *also: Fact) -> None:
+    def problem(self, why: Fact, file: str = "", advice: str | None = None, *also: Fact) -> None:
         """Add a problem of this rank."""
         problem = Problem(why, file, self.source.rank, self.source.host, advice, also)
         if problem not in self.problems:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.tables.model import Group, RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
-from cluster_run.facts import AdviceKind, fact
+from cluster_run.facts import fact
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
 
@@ -58,7 +58,7 @@ def declared_members(
                 ranks=ranks,
                 others=tuple(sorted(rank for by in others.values() for rank in by)),
             )
-            advice: AdviceKind = "check_one_job" if is_one else "name_groups_apart"
+            advice = "check_one_job" if is_one else "name_groups_apart"
             problems.append(Problem(why, file="profiler_metadata.json", advice=advice))
     return declared, problems
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import FindingFact, Value, fact
+from cluster_run.facts import Value, fact
 from cluster_run.findings import Evidence
 from cluster_run.kinds import FaultKind
 
@@ -59,7 +58,7 @@ def late_suspect(
     ranks = view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own)
     hosts = view.hosts_of_ranks(ranks)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
-    fact_kind = cast(FindingFact, f"{'host' if is_host else 'rank'}_{place}")
+    fact_kind = f"{'host' if is_host else 'rank'}_{place}"
     spread = float(scale * (peers_us if local.is_computing else 1.0))
     doubt = (fact("computing_or_idle"),) if local.is_computing and local.has_idle else ()
     return Suspect(

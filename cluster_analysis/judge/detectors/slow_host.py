@@ -22,7 +22,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.judging import IDLE_SIGMA
-from cluster_run.facts import FindingFact, fact
+from cluster_run.facts import fact
 from cluster_run.kinds import WorkloadKind
 
 
@@ -209,7 +209,7 @@ def _of_work(one: Suspect) -> Suspect:
     if is_alarm:  # others may idle for no time at all
         is_head = one.cause == "input"
         kind = "input_bound" if is_head else "host_bound"
-        fact_kind: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
+        fact_kind = "host_alone_late" if is_head else "host_alone_idle"
         said = fact(fact_kind, host=host, own_us=row.value, others_us=row.peers_median)
     else:
         said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)

@@ -26,13 +26,13 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
-from cluster_run.facts import FindingFact, fact
+from cluster_run.facts import fact
 from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
 from cluster_run.kinds import FaultKind
 
 #: Kind of a part, and its facts: with observed links, and with operators only.
-_SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
+_SAID: Mapping[PartName, tuple[FaultKind, str, str]] = {
     "link": ("slow_link", "link_both_ways", "operators_between_two"),
     "group": ("slow_link", "operators_of_group", "operators_of_group"),
     "port": ("slow_nic", "port", "operators_of_rank"),

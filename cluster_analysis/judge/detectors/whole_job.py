@@ -22,7 +22,7 @@ from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import Fact, FindingFact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Confidence, Evidence
 from cluster_run.kinds import WorkloadKind
 
@@ -106,7 +106,7 @@ def _exposed(view: JobView, graph: Graph, matched: pa.Table, plain: Suspect) -> 
     left = max(0.0, 1.0 - float(moved_by_same_us) / max(float(graph.transfer_us[of_same].sum()), 1.0))
     absent = view.expected_ranks > len(view.ranks)
     typical_us = plain.evidence[0].value
-    fact_kind: FindingFact = "exposed_of_some_ranks" if absent else "exposed"
+    fact_kind = "exposed_of_some_ranks" if absent else "exposed"
     said = fact(
         fact_kind, exposed_us=typical_us, step_share=typical_us / view.mean_step_us,
         moving_share=share, waiting_share=1.0 - share, role=role,

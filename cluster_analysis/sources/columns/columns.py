@@ -13,7 +13,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.names import coded_rows
 from cluster_reduce.form import Sink, UnfitError
 from cluster_reduce.json_walk import DamagedError
-from cluster_run.facts import ReasonKind, fact
+from cluster_run.facts import fact
 
 
 class Columns:
@@ -68,14 +68,14 @@ class GivenColumns(Columns):
     def __init__(
         self, write: Callable[[bytes, Sink, Callable[..., None]], None], content: bytes, remark: Remark
     ) -> None:
-        def tell(*facts: tuple[ReasonKind, dict[str, Any]]) -> None:
+        def tell(*facts: tuple[str, dict[str, Any]]) -> None:
             remark(*(fact(kind, **values) for kind, values in facts))
 
         kept = _Kept()
         try:
             write(content, kept, tell)
         except DamagedError as error:
-            raise BadFileError(fact(error.kind, **error.values)) from error  # type: ignore[arg-type]
+            raise BadFileError(fact(error.kind, **error.values)) from error
         except UnfitError as error:
             raise BadFileError(fact("not_of_form", detail=str(error))) from error
         self._values = kept.values

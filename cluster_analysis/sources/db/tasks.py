@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.sources.db.sqlite import Database
-from cluster_analysis.sources.errors import BadFileError, Part, Remark, tell_left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_reduce.sums.kernel_details import CARRIERS
 from cluster_run.facts import fact
 
@@ -29,7 +29,7 @@ def is_timed(table: str) -> str:
     return _IS_TIMED.format(table)
 
 
-def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
+def tell_untimed(database: Database, table: str, part: str, remark: Remark) -> None:
     """Remark how many rows of a table are left out because they have no time."""
     n_bad, _ = database.once(_times, table)
     tell_left_out(remark, n_bad, part, "no_time")

@@ -1,7 +1,6 @@
 """The notes on what could not be judged are sentences for one rank as for several."""
 
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,9 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact
 from cluster_run.findings import unless_open
 from cluster_run.ids import Rank
-from cluster_run.kinds import OPEN_NOTES, NoteFact
+from cluster_run.kinds import OPEN_NOTES
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
+from cluster_words import notes
 from cluster_words.findings import summary
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
@@ -227,7 +227,7 @@ def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_fro
     with examined(AnalyseOptions(run, tmp_path / "out")) as known:
         assert verdict_of(known).document.verdict == "healthy"
         capture, read = known.capture, known.read
-        harmless = tuple(Fact(kind) for kind in get_args(NoteFact) if kind not in OPEN_NOTES)
+        harmless = tuple(Fact(kind) for kind in notes.SENTENCES if kind not in OPEN_NOTES)
         for told, verdict in ((harmless, "healthy"), ((Fact(next(iter(OPEN_NOTES))),), "unknown")):
             known.capture = replace(capture, notes=told)
             of_capture = verdict_of(known).document.verdict

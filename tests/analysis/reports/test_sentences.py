@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from cluster_analysis.describe import rules
 from cluster_analysis.reports import terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences import changes
-from cluster_analysis.sources.errors import LeftOutReason, Part
-from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
+from cluster_run.facts import Fact, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, Pattern, Severity, Verdict, Wait
 from cluster_run.ids import GroupRole, HostId, Rank, Step
-from cluster_run.kinds import NoteFact
+from cluster_run.kinds import OPEN_NOTES
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import in_chinese
@@ -37,22 +38,33 @@ from tests.chinese import placeholders
 from tests.layers import modules
 
 TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
-    "findings": (findings.SENTENCES, get_args(FindingFact)),  # type: ignore[dict-item]
-    "notes": (notes.SENTENCES, get_args(NoteFact)),  # type: ignore[dict-item]
-    "reasons": (problems.WHY, get_args(ReasonKind)),  # type: ignore[dict-item]
-    "advice": (problems.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
-    "parts": (problems.PARTS, get_args(Part)),
-    "why left out": (problems.REASONS, get_args(LeftOutReason)),
-    "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
+    "open notes": (notes.WHY_OPEN, tuple(OPEN_NOTES)),
     "causes": (terms.CAUSES, get_args(Cause)),
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
     "lost": (terms.LOST, get_args(LostTo)),
     "chains": (findings.WAITS, ("late", "held_up")),
 }
+#: Sentences whose keys are what code names: kinds of facts, advice, parts of files, rules.
+SAID: Mapping[str, Mapping[str, Template]] = {
+    "findings": findings.SENTENCES,
+    "notes": notes.SENTENCES,
+    "reasons": problems.WHY,
+    "advice": problems.ADVICE,
+    "parts": problems.PARTS,
+    "why left out": problems.REASONS,
+    "refusals": changes.REFUSALS,
+    "rules": checks.RULES,
+}
+#: Kinds that code puts together.
+BUILT = {
+    *(f"{who}_{what}" for who in ("rank", "host") for what in ("computing", "free", "preparing")),
+    *findings.QUOTES,
+}
 FILES = [path for path in Path(headings.__file__).parent.glob("*.json") if path.name != "words.json"]
 PAIRS = [
     *((name, key, pair) for name, (table, _) in TABLES.items() for key, pair in table.items()),
+    *((name, key, pair) for name, table in SAID.items() for key, pair in table.items()),
     *(
         (f"{path.stem}, {name}", key, pair)
         for path in FILES
@@ -106,19 +118,64 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
         assert re.search("[\u4e00-\u9fff]", check.zh)
 
 
-def test_every_kind_that_the_code_names_is_declared() -> None:
+#: Product code, taken apart.
+TREES = [
+    ast.parse(path.read_text("utf-8")) for name, path in modules().items() if name.startswith("cluster_")
+]
+
+
+def _texts_in(node: ast.AST) -> Iterator[str]:
+    """Give the texts that an expression may be; a condition within it is none."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from (*_texts_in(node.body), *_texts_in(node.orelse))
+
+
+def test_every_kind_of_fact_that_the_code_names_has_a_sentence() -> None:
+    calls = [one for tree in TREES for one in ast.walk(tree) if isinstance(one, ast.Call) and one.args]
+    named = {
+        text
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "fact"
+        for text in _texts_in(call.args[0])
+    }
+    assert len(named) > 130
     # What a rule says is in cluster_words.checks, by the rule's name.
-    declared = {"rule_holds", *(kind for _, kinds in TABLES.values() for kind in kinds)}
-    named = set()
-    for name, path in modules().items():
-        if name.startswith("cluster_analysis"):
-            named |= set(re.findall(r"""\bfact\(\s*"(\w+)\"""", path.read_text("utf-8")))
-    assert len(named) > 80
-    assert named <= declared
+    assert named - {"rule_holds"} <= {kind for table in SAID.values() for kind in table}
+
+
+def test_every_advice_that_the_code_names_has_a_sentence() -> None:
+    given = [
+        one.value
+        for tree in TREES
+        for one in ast.walk(tree)
+        if (isinstance(one, ast.keyword) and one.arg == "advice")
+        or (isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "advice")
+    ]
+    named = {text for one in given for text in _texts_in(one) if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", text)}
+    assert len(named) > 20
+    assert named <= set(problems.ADVICE)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_code_names_every_kind_that_has_a_sentence(name: str) -> None:
+    named = {
+        one.value
+        for tree in TREES
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    }
+    assert set(SAID[name]) - BUILT - named == set()
+
+
+def test_every_rule_of_the_advice_has_its_two_sentences_and_no_sentence_is_of_no_rule() -> None:
+    names = {one.name for one in rules.RULES}
+    assert names == set(checks.RULES) == set(checks.RULE_CHECKS)
 
 
 def test_every_problem_says_what_to_do() -> None:
-    said = {kind: problems.advice(Problem(Fact(kind, (("told", "x"),)))) for kind in get_args(ReasonKind)}
+    said = {kind: problems.advice(Problem(Fact(kind, (("told", "x"),)))) for kind in problems.WHY}
     assert [kind for kind, one in said.items() if not (one.en and re.search("[\u4e00-\u9fff]", one.zh))] == []
 
 
@@ -209,7 +266,7 @@ def test_the_words_for_what_a_group_is_for_are_of_one_group(role: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unreadable", "unlistable"])
-def test_what_the_user_may_not_read_is_to_be_permitted_and_not_collected_again(kind: ReasonKind) -> None:
+def test_what_the_user_may_not_read_is_to_be_permitted_and_not_collected_again(kind: str) -> None:
     said = problems.advice(Problem(Fact(kind, (("detail", "Permission denied"),))))
     assert said.en == "let the user who analyses read it: chmod -R a+rX"
 
@@ -227,9 +284,7 @@ def test_what_the_user_may_not_read_is_to_be_permitted_and_not_collected_again(k
         ("not_read_on_host", "its reader was killed by signal 9"),
     ],
 )
-def test_what_is_wrong_with_a_damaged_file_is_told_in_the_readers_language(
-    kind: ReasonKind, detail: str
-) -> None:
+def test_what_is_wrong_with_a_damaged_file_is_told_in_the_readers_language(kind: str, detail: str) -> None:
     said = problems.WHY[kind]
     chinese = fill(said, {"detail": detail}).zh
     assert detail not in chinese

@@ -14,7 +14,7 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences import changes, phrases, subjects, verdicts
 from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import ReasonKind, fact
+from cluster_run.facts import fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Severity, Verdict
 from cluster_run.ids import HostId, ParallelSizes, Rank
 from cluster_run.kinds import FaultKind, WorkloadKind
@@ -298,7 +298,7 @@ def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_
 
 
 def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:
-    def why(kind: ReasonKind, sizes: ParallelSizes) -> str:
+    def why(kind: str, sizes: ParallelSizes) -> str:
         result = builder.healthy()
         notes = (fact("few_peers", n_ranks=32, min_peers=3),)
         problems = tuple(Problem(fact(kind), "a.json", Rank(rank)) for rank in range(5))
