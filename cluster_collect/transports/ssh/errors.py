@@ -30,13 +30,13 @@ def system_error(error: Exception) -> HostError:
         return _unresolved(error)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return StalledError("timed out")
-    if isinstance(error, (ConnectionResetError, BrokenPipeError)):
-        return lost(error.strerror or str(error) or "it was closed")
     if isinstance(error, OSError):
         if error.filename:  # a network has none
             return SshSetupError(in_words(error), "this machine needs it: see ssh_config")
         # asyncio's own text ("Connect call failed ('10.0.0.1', 22)") says less than the system's.
         text = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
+        if isinstance(error, (ConnectionResetError, BrokenPipeError)):
+            return lost(text)
         return UnreachableError(text, "is the host up, and its SSH port right?")
     return RemoteFailureError(str(error) or type(error).__name__)
 

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import asyncssh
 import pytest
 
+from cluster_collect.transports.ssh.by_asyncssh import dialer
 from demo.sshd import SshLab, make_key
 from tests.collect.conftest import Start
 from tests.collect.helpers import BOTH, FULL, OneHost, Recorder
@@ -259,31 +261,62 @@ def test_a_server_of_old_algorithms_is_told_with_what_it_offers_and_reached_once
         host.collect_all()
 
 
-@pytest.mark.parametrize("ends", ["closes", "resets"])
-def test_a_server_that_hangs_up_at_once_is_told_by_what_it_offered(host: OneHost, ends: str) -> None:
-    lists = b"".join(struct.pack(">I", len(name)) + name for name in [b"old-one"] + [b"none"] * 7 + [b""] * 2)
-    offer = b"\x14" + bytes(16) + lists + bytes(5)
+def offer_of(host_key_kind: bytes) -> bytes:
+    """The packet in which a server says what it can do."""
+    names = [host_key_kind, *[b"none"] * 7, b"", b""]
+    offer = b"\x14" + bytes(16) + b"".join(struct.pack(">I", len(one)) + one for one in names) + bytes(5)
     n_padding = 16 - (len(offer) + 5) % 8
-    packet = struct.pack(">IB", len(offer) + n_padding + 1, n_padding) + offer + bytes(n_padding)
+    return struct.pack(">IB", len(offer) + n_padding + 1, n_padding) + offer + bytes(n_padding)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "n_unread", "words", "reason"),
+    [
+        # More than the client's version: it has said all that it says unasked.
+        (b"SSH-2.0-old\r\n", 200, offer_of(b"old-one"), "it offers old-one"),
+        (b"", 1, b"Exceeded MaxStartups\r\n", "the connection was lost: it said: Exceeded MaxStartups"),
+    ],
+)
+@pytest.mark.parametrize("ends", ["closes", "resets", "resets before we write"])
+def test_a_server_that_hangs_up_at_once_is_told_by_what_it_said(
+    host: OneHost,
+    ends: str,
+    greeting: bytes,
+    n_unread: int,
+    words: bytes,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_early = ends == "resets before we write"
 
     def serve() -> None:
         with listener.accept()[0] as client:
-            client.sendall(b"SSH-2.0-old\r\n")
-            n_unread = 200  # more than the client's version: it has said all that it says unasked
-            while n_unread > 0:
-                n_unread -= len(client.recv(1 << 16)) or n_unread
-            client.sendall(packet)
-            if ends == "resets":
+            connected.wait()
+            client.sendall(greeting)
+            n_left = 0 if is_early else n_unread
+            while n_left > 0:
+                n_left -= len(client.recv(1 << 16)) or n_left
+            client.sendall(words)
+            if ends != "closes":
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return
             client.shutdown(socket.SHUT_WR)
             while client.recv(1 << 16):
                 pass
 
+    def connection_made(self: dialer._Client, connection: asyncssh.SSHClientConnection) -> None:
+        connected.set()
+        if is_early:
+            serving.join()
+        made(self, connection)
+
+    connected = threading.Event()
+    made = dialer._Client.connection_made
+    monkeypatch.setattr(dialer._Client, "connection_made", connection_made)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = threading.Thread(target=serve)
         serving.start()
         place = {"address": "127.0.0.1", "port": listener.getsockname()[1]}
         outcome = host.having(**place).collect(replace(FULL, n_attempts=1))
         serving.join()
-    assert "it offers old-one" in outcome.reason
+    assert reason in outcome.reason

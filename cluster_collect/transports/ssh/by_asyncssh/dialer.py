@@ -23,6 +23,7 @@ from cluster_collect.transports.ssh.by_asyncssh.configuration import (
 )
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
 from cluster_collect.transports.ssh.by_asyncssh.errors import setup_errors, translated
+from cluster_collect.transports.ssh.by_asyncssh.straight import Straight
 from cluster_collect.transports.ssh.errors import of_jump_host
 from cluster_collect.transports.ssh.handshake import (
     certificate_path,
@@ -32,16 +33,15 @@ from cluster_collect.transports.ssh.handshake import (
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys
 from cluster_collect.watchdog import cancelled
+from cluster_collect.wording import last_line, printable
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 _KEEPALIVE_S, _N_KEEPALIVES = 15, 3
-#: Patience with one address of a name before the next one is tried beside it.
-_NEXT_ADDRESS_S = 1.0
 #: What stands before the names in the packet by which a server offers algorithms: its kind, and a number.
 _BEFORE_NAMES_BYTES = 1 + 16
-#: What the server said last is understood in this time.
-_LAST_WORDS_S = 0.1
+#: More than the line in which a server says why it does not talk to us.
+_MOST_GREETING_BYTES = 1024
 
 
 class AsyncsshDialer:
@@ -135,7 +135,7 @@ class AsyncsshDialer:
                     base.host,
                     base.port,
                     options=base,
-                    tunnel=tunnel or (() if base.proxy_command else _Straight(base)),
+                    tunnel=tunnel or (() if base.proxy_command else Straight(base, client)),
                     client_factory=lambda: client,
                     known_hosts=lambda _name, address, _port: _trusted(judge, address),
                     password=password,
@@ -159,58 +159,6 @@ class AsyncsshDialer:
         return self._host_keys.judge(spec, server, name, port, base.host_key_alias, paths)
 
 
-class _Straight:
-    """Connects without a jump host: by itself asyncssh waits for one address as long as the system does."""
-
-    def __init__(self, base: asyncssh.SSHClientConnectionOptions) -> None:
-        self._base = base
-
-    async def create_connection(
-        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
-    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        """Connect to the first address of `host` that answers; asyncssh asks for no more of a tunnel."""
-        protocol = factory()
-        transport, _ = await asyncio.get_running_loop().create_connection(
-            lambda: _InOrder(protocol),
-            host,
-            port,
-            family=self._base.family,
-            local_addr=self._base.local_addr,
-            happy_eyeballs_delay=_NEXT_ADDRESS_S,
-        )
-        return transport, protocol
-
-
-class _InOrder(asyncio.Protocol):
-    """Tells asyncssh the end of a connection after all that came before it.
-
-    It works packets off in tasks, and an end that overtakes them hides why the server hung up.
-    """
-
-    def __init__(self, protocol: asyncio.Protocol) -> None:
-        self._protocol = protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Pass it on."""
-        self._protocol.connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass it on."""
-        self._protocol.data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on; one that was cut off is told once what came before is understood."""
-        if exc is None:
-            self._protocol.connection_lost(None)
-        else:
-            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._protocol.connection_lost, exc)
-
-    def eof_received(self) -> bool:
-        """Keep the connection open until its end is told."""
-        asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._protocol.eof_received)
-        return True
-
-
 class _Client(asyncssh.SSHClient):
     """Answers the questions of one handshake."""
 
@@ -218,22 +166,36 @@ class _Client(asyncssh.SSHClient):
         self._judge = judge
         self._connection: asyncssh.SSHClientConnection | None = None
         self.reached = asyncio.Event()
+        self.logged_in = False
+        self._greeting = b""
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """The network connection stands."""
         self._connection = conn
         self.reached.set()
 
-    def understood(self, error: Exception) -> Exception:
-        """Return `error`, or why the server hung up where it has no key of a kind that it was asked for.
+    def auth_completed(self) -> None:
+        """The server let us in."""
+        self.logged_in = True
 
-        Of all that the two sides have to agree on, asyncssh leaves this to the server alone.
+    def hear(self, data: bytes) -> None:
+        """Keep the first that the server says."""
+        self._greeting = (self._greeting + data)[:_MOST_GREETING_BYTES]
+
+    def understood(self, error: Exception) -> Exception:
+        """Return `error`, or why the server hung up, which asyncssh does not know.
+
+        It said so in place of its version (`Exceeded MaxStartups`), or has no host key of a kind we ask for.
         """
+        # A server that hangs up before it read all that we sent resets the connection.
+        if not isinstance(error, (asyncssh.ConnectionLost, ConnectionError)):
+            return error
+        if self._greeting.strip() and b"SSH-" not in self._greeting:
+            return asyncssh.ConnectionLost(f"it said: {printable(last_line(self._greeting))}")
         # It has no public way to what the server offers: where its names change, the error stays as it is.
         kexinit = getattr(self._connection, "_server_kexinit", b"")
         asked = getattr(self._connection, "_server_host_key_algs", None) or ()
-        # A server that hangs up before it read all that we sent resets the connection.
-        if not isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) or not (kexinit and asked):
+        if not (kexinit and asked):
             return error
         offer = SSHPacket(kexinit[_BEFORE_NAMES_BYTES:])
         _ways, offered = offer.get_namelist(), offer.get_namelist()
