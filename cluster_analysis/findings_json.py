@@ -13,9 +13,10 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster_run.errors import ClusterError, InputError, SchemaError
+from cluster_run.errors import ClusterError, InputError, SchemaError, spoken
 from cluster_run.facts import fact_of
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait
 from cluster_run.ids import ParallelSizes
@@ -59,17 +60,17 @@ def document_to_json(document: FindingsDocument) -> str:
         ) from error
 
 
-def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
-    """Return the document that `document_to_json` wrote; `name` is the file's, for messages.
+def read_document(path: Path) -> FindingsDocument:
+    """Return the document of a findings.json, as `document_to_json` wrote it.
 
     Raises:
-        InputError: not a whole findings.json.
-        SchemaError: of another schema version.
+        InputError: it is missing, or not whole.
+        SchemaError: it has another schema version.
     """
     try:
-        plain = json.loads(text)
+        plain = json.loads(path.read_bytes())
         if plain["schema"] != FindingsDocument.SCHEMA:
-            raise SchemaError(f"{name}: schema {plain['schema']!r} found, {FindingsDocument.SCHEMA!r} wanted")
+            raise SchemaError(f"{path}: schema {plain['schema']!r} found, {FindingsDocument.SCHEMA!r} wanted")
         run = _tuples(plain["run"])
         return FindingsDocument(
             tool_version=plain["tool"]["version"],
@@ -90,7 +91,9 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
         why = (
             str(error) if isinstance(error, ValueError) else "a field is missing, or is not what it should be"
         )
-        raise InputError(f"{name}: not readable findings: {why}", "analyse the run again") from error
+        raise InputError(f"{path}: not readable findings: {why}", "analyse the run again") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {spoken(error)}", "analyse the run again") from error
 
 
 def _finding(plain: dict[str, Any]) -> Finding:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster_run.errors import InputError, read_as
+from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
-from cluster_run.layout import FINDINGS_NAME
+from cluster_run.findings import FindingsDocument
 from cluster_words.metric_names import MEANINGS, PREFIX, by_series, exposition, series
 
 #: Beside findings.json.
@@ -36,19 +36,11 @@ _EXPIRES_AT = re.compile(rf"^{_EXPIRES}\{{.*\}} ([0-9.e+]+)$", re.MULTILINE)
 _DRAIN_FILE = "cluster_hook.prom"
 
 
-def write_metrics(results: Path) -> str:
-    """Write the metrics of findings.json beside it; return their text.
-
-    Raises:
-        InputError: the findings cannot be read.
-    """
+def write_metrics(document: FindingsDocument, results: Path) -> str:
+    """Write the metrics of findings.json beside it; return their text."""
     # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
-    from cluster_analysis.findings_json import document_from_json  # noqa: PLC0415
     from cluster_analysis.reports import prometheus  # noqa: PLC0415
 
-    path = results / FINDINGS_NAME
-    with read_as(f"{path}: cannot be read"):
-        document = document_from_json(path.read_bytes(), str(path))
     text = prometheus.render(document, time.time())
     write_text_whole(results / METRICS_NAME, text)
     return text

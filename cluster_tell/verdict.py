@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import verdicts
 from cluster_analysis.sentences.costs import cost_between
 from cluster_analysis.sentences.subjects import place_phrase
-from cluster_run.errors import read_as
-from cluster_run.findings import ALARMS, Finding
+from cluster_run.findings import ALARMS, Finding, FindingsDocument
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import COLON, COMMA, Language
 from cluster_words import findings, problems
@@ -125,28 +122,21 @@ class Verdict:
         return say("headline", language, verdict=name, rest=rest)
 
 
-def read_verdict(path: Path) -> Verdict:
-    """Read findings.json.
-
-    Raises:
-        InputError: the file is missing or not whole.
-        SchemaError: it has another schema version.
-    """
-    with read_as(f"{path}: not readable findings"):
-        document = document_from_json(path.read_bytes(), str(path))
-        told = document.problems[:_N_PROBLEMS]
-        why = verdicts.unknown_reason(document) if document.verdict == "unknown" else Phrase("", "")
-        return Verdict(
-            verdict=document.verdict,
-            ranks=document.run.ranks,
-            expected_ranks=document.run.expected_ranks,
-            findings=tuple(map(_finding, document.findings)),
-            problems=tuple(_problem(one, "en") for one in told),
-            problems_zh=tuple(_problem(one, "zh") for one in told),
-            n_problems=len(document.problems),
-            why=why.en,
-            why_zh=why.zh,
-        )
+def verdict_of(document: FindingsDocument) -> Verdict:
+    """Return what messages tell of findings.json."""
+    told = document.problems[:_N_PROBLEMS]
+    why = verdicts.unknown_reason(document) if document.verdict == "unknown" else Phrase("", "")
+    return Verdict(
+        verdict=document.verdict,
+        ranks=document.run.ranks,
+        expected_ranks=document.run.expected_ranks,
+        findings=tuple(map(_finding, document.findings)),
+        problems=tuple(_problem(one, "en") for one in told),
+        problems_zh=tuple(_problem(one, "zh") for one in told),
+        n_problems=len(document.problems),
+        why=why.en,
+        why_zh=why.zh,
+    )
 
 
 def _finding(finding: Finding) -> FindingLine:

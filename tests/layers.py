@@ -123,7 +123,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.live.watch": (
             "cluster_collect.live.collected cluster_collect.live.options cluster_collect.live.outcome "
             "cluster_collect.runner cluster_collect.show.progress "
-            f"cluster_tell {_COLLECTOR} cluster_run"
+            f"cluster_tell cluster_analysis.findings_json {_COLLECTOR} cluster_run"
         ),
         "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
@@ -256,6 +256,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.follow": (
             "cluster_tell cluster_analysis.discovery cluster_analysis.engine.clusters "
+            "cluster_analysis.findings_json "
             f"cluster_collect.inventory.keys cluster_collect.inventory.located {_HOOK} cluster_run"
         ),
         "cluster_hook.slurm": f"cluster_hook.follow cluster_tell {_HOOK} cluster_run",

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cluster_analysis.findings_json import document_from_json
+from cluster_analysis.findings_json import read_document
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables.columns import declared
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import LINKS
-from cluster_run.errors import InputError, read_as, spoken
+from cluster_run.errors import InputError, spoken
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -49,9 +49,7 @@ def load_document(path: Path) -> FindingsDocument:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    file = output_of(path) / FINDINGS_NAME
-    with read_as(f"{file}: cannot be read"):
-        return document_from_json(file.read_bytes(), str(file))
+    return read_document(output_of(path) / FINDINGS_NAME)
 
 
 def load_result(path: Path) -> AnalysisResult:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from cluster_analysis.findings_json import read_document
 from cluster_collect.live.collected import SUSPECTS_SUFFIX, Hosts, analysed, findings_of, taken
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import reasons
@@ -29,7 +30,7 @@ from cluster_run.said.chinese import translated
 from cluster_tell.metrics import write_metrics
 from cluster_tell.outcome import Outcome
 from cluster_tell.teller import Teller, TellOptions
-from cluster_tell.verdict import Verdict, read_verdict
+from cluster_tell.verdict import Verdict, verdict_of
 from cluster_tell.webhook import find_webhook
 
 #: The most of a job's time that a watch has it run captured.
@@ -140,9 +141,9 @@ def _look(
         code, why = analysed(result)
         if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
             raise ClusterError(f"{result.run} could not be analysed: {why}")
-        verdict = read_verdict(findings_of(result.run))
-        results = result.run / ANALYSIS_OUTPUT_NAME
-        metrics = write_metrics(results)
+        document = read_document(findings_of(result.run))
+        verdict, results = verdict_of(document), result.run / ANALYSIS_OUTPUT_NAME
+        metrics = write_metrics(document, results)
     except InterruptedRunError:
         raise
     except (ClusterError, OSError) as error:

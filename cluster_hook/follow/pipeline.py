@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cluster_analysis.findings_json import read_document
 from cluster_hook.follow.captures import NoProfileError, captures_of, wait_until_parsed
 from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
 from cluster_hook.follow.file_systems import is_shared_between_hosts
@@ -26,12 +27,13 @@ from cluster_hook.job import ProfileRequest, ReportedJob
 from cluster_hook.processes import CommandEnd, run_command
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, in_words, worst
 from cluster_run.files import write_text_whole
+from cluster_run.findings import FindingsDocument
 from cluster_run.host_names import HostNames
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 from cluster_tell.metrics import write_metrics
 from cluster_tell.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
-from cluster_tell.verdict import read_verdict
+from cluster_tell.verdict import verdict_of
 
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
 IN_ALLOCATION = "srun"
@@ -205,7 +207,7 @@ def _carry_out(job: ReportedJob, request: ProfileRequest, plan: RunPlan, options
     end = _analyse(job, replace(plan, run=run), options)
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
-    verdict = read_verdict(plan.results / FINDINGS_NAME)
+    document = read_document(plan.results / FINDINGS_NAME)
     remember(job, run, plan.results)
     if plan.inventory and options.keep_raw == SUSPECTS:
         fetched = _fetch_suspects(job, request, plan, options)
@@ -220,9 +222,9 @@ def _carry_out(job: ReportedJob, request: ProfileRequest, plan: RunPlan, options
         "analysed",
         worst(ExitCode(end.code), collected),
         plan.results,
-        verdict,
+        verdict_of(document),
         missing,
-        _metrics(plan.results),
+        _metrics(document, plan.results),
     )
 
 
@@ -235,10 +237,10 @@ def _why_collected(request: ProfileRequest) -> str:
     )
 
 
-def _metrics(results: Path) -> str:
+def _metrics(document: FindingsDocument, results: Path) -> str:
     # Findings without metrics are better than neither.
     try:
-        return write_metrics(results)
+        return write_metrics(document, results)
     except (ClusterError, OSError) as error:
         print(f"cluster-hook: no metrics: {in_words(error)}", file=sys.stderr)
         return ""

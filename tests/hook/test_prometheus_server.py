@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from cluster_analysis.findings_json import read_document
 from cluster_tell.metrics import (
     metrics_of_a_failure,
     place_drain_metrics,
@@ -88,7 +89,7 @@ def exporter(simulated: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory, results = tmp_path_factory.mktemp("textfile"), tmp_path_factory.mktemp("results")
     command = [sys.executable, "-m", "cluster_analysis", simulated, f"--output={results}", "-q"]
     subprocess.run([*command, "--format=json"], check=True, timeout=120, stdout=subprocess.DEVNULL)
-    place_metrics(write_metrics(results), "4711", directory)
+    place_metrics(write_metrics(read_document(results / "findings.json"), results), "4711", directory)
     place_metrics(metrics_of_a_failure(time.time()), "4712", directory)
     place_drain_metrics({"pending": 1, "active": 0, "failed": 1}, directory)
     address = free_address()

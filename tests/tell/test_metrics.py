@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster_run.errors import ExitCode, InputError
+from cluster_run.errors import ExitCode
 from cluster_tell.metrics import (
     labelled,
     metrics_of_a_failure,
     place_drain_metrics,
     place_metrics,
     prune_metrics,
-    write_metrics,
 )
 from cluster_tell.outcome import Outcome
 from cluster_tell.teller import Teller, TellOptions
@@ -108,11 +107,6 @@ def test_metrics_without_their_directory_are_a_trouble_and_no_failure(tmp_path: 
     outcome = Outcome("12", "t", "", "analysed", ExitCode.DONE, metrics=_METRICS)
     (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path / "missing"))
     assert "missing" in trouble
-
-
-def test_metrics_of_results_that_are_not_there_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"findings\.json"):
-        write_metrics(tmp_path)
 
 
 def test_a_job_that_could_not_be_analysed_has_a_metric_of_its_own(tmp_path: Path) -> None:

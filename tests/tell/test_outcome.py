@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.findings_json import document_to_json
+from cluster_analysis.findings_json import document_to_json, read_document
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.facts import fact
 from cluster_run.host_names import HostNames
@@ -20,7 +20,7 @@ from cluster_tell.outcome import (
     without_names,
 )
 from cluster_tell.teller import TellWhen, is_worth_telling, message_text
-from cluster_tell.verdict import FindingLine, Verdict, read_verdict
+from cluster_tell.verdict import FindingLine, Verdict, verdict_of
 from tests.analysis.reports import builder
 
 _SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
@@ -125,7 +125,7 @@ def test_what_a_crashed_worker_left_is_no_outcome(text: str) -> None:
 def a_verdict(directory: Path, *problems: Problem) -> Verdict:
     path = directory / "findings.json"
     path.write_text(document_to_json(replace(builder.degraded().document, problems=problems)))
-    return read_verdict(path)
+    return verdict_of(read_document(path))
 
 
 def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
@@ -136,10 +136,8 @@ def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
     assert verdict.alarms[0].text().startswith("Rank 5 ")
 
 
-def test_a_message_says_why_nothing_could_be_told(tmp_path: Path) -> None:
-    path = tmp_path / "findings.json"
-    path.write_text(document_to_json(builder.unknown().document))
-    verdict = read_verdict(path)
+def test_a_message_says_why_nothing_could_be_told() -> None:
+    verdict = verdict_of(builder.unknown().document)
 
     assert "could not tell if anything is wrong: only 2 of 32 ranks could be read" in verdict.headline()
     assert verdict.headline("zh").startswith("无法判断：32 张卡中只读取了 2 张；")
@@ -162,20 +160,17 @@ def test_a_message_tells_the_range_of_a_cost_or_its_bound(costs, told) -> None:
     assert line.text() == f"S {told}."
 
 
-def test_a_message_tells_a_cost_that_may_be_more_as_the_least(tmp_path: Path) -> None:
+def test_a_message_tells_a_cost_that_may_be_more_as_the_least() -> None:
     document = builder.degraded().document
     first, *rest = document.findings
     least = replace(first, cost_low_ms=3.0, facts=(*first.facts, fact("cost_at_least")))
-    path = tmp_path / "findings.json"
-    path.write_text(document_to_json(replace(document, findings=(least, *rest))))
+    verdict = verdict_of(replace(document, findings=(least, *rest)))
 
-    assert "(at least 3.0 ms a step, at least 1.1 % of the step)" in read_verdict(path).alarms[0].text()
+    assert "(at least 3.0 ms a step, at least 1.1 % of the step)" in verdict.alarms[0].text()
 
 
-def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:
-    path = tmp_path / "findings.json"
-    path.write_text(document_to_json(builder.degraded().document))
-    outcome = replace(an_outcome(read_verdict(path)), job_name="")
+def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings() -> None:
+    outcome = replace(an_outcome(verdict_of(builder.degraded().document)), job_name="")
 
     assert message_text(outcome, "zh").splitlines() == [
         "作业 12（FAILED）：性能劣化：卡 5（主机 1）的计算比流水线阶段 0 的 15 张同类卡慢 22 %（每一步）"
@@ -200,16 +195,18 @@ def test_findings_without_facts_are_told_in_english_rather_than_not_at_all() -> 
     ("text", "error", "said"),
     [
         *((one, InputError, "json") for one in ("", "{", "[]", '{"schema": "cluster-findings/1"}')),
+        (None, InputError, "json: cannot be read: "),
         ('{"schema": "cluster-findings/2"}', SchemaError, "cluster-findings/2.*cluster-findings/1"),
     ],
 )
 def test_findings_that_are_not_whole_or_of_another_version_are_refused(
-    tmp_path: Path, text: str, error: type[Exception], said: str
+    tmp_path: Path, text: str | None, error: type[Exception], said: str
 ) -> None:
     path = tmp_path / "findings.json"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(error, match=said) as refused:
-        read_verdict(path)
+        read_document(path)
     assert "findings.json" in str(refused.value)
 
 

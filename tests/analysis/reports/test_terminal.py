@@ -19,7 +19,7 @@ from cluster_run.facts import fact
 from cluster_run.findings import Link, Place
 from cluster_run.ids import HostId, Rank
 from cluster_run.problem import Problem
-from cluster_tell.verdict import read_verdict
+from cluster_tell.verdict import verdict_of
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
@@ -243,16 +243,15 @@ def test_findings_json_has_a_row_for_each_rank() -> None:
 WHERE = f"rank {builder.SLOW_RANK} = host 1 / device {builder.SLOW_RANK}"
 
 
-def test_every_report_tells_a_place_in_the_same_words(tmp_path):
+def test_every_report_tells_a_place_in_the_same_words():
     result = builder.degraded()
-    (tmp_path / "findings.json").write_text(document_to_json(result.document))
     trace = json.loads(gzip.decompress(perfetto.render(result, [])))
     finding = next(event for event in trace["traceEvents"] if event["args"].get("name") == "slow_rank-5")
     assert finding
     assert f"Where: {WHERE}" in on_terminal(result, 100)
     assert WHERE in ticket_of(result)
     assert WHERE in page_of(result).decode()
-    assert WHERE in read_verdict(tmp_path / "findings.json").headline()
+    assert WHERE in verdict_of(result.document).headline()
 
 
 def test_a_place_that_is_not_known_is_not_made_up():
@@ -319,12 +318,10 @@ def test_nobody_is_sent_for_names_of_hosts_that_no_file_holds():
     assert "--show-addresses" not in on_terminal(result, 80)
 
 
-def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is(tmp_path):
+def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is():
     one = builder.slow(cost_low_ms=None, facts=(*builder.slow().facts, fact("cost_is_bound")))
     result = builder.finds(replace(one, cost_high_ms=one.cost_ms_per_step))
-    path = tmp_path / "findings.json"
-    path.write_text(document_to_json(result.document))
-    (told,) = read_verdict(path).findings
+    (told,) = verdict_of(result.document).findings
     for text in (on_terminal(result, 120), ticket_of(result), told.text()):
         assert re.search(r"up to \d+(\.\d+)? ms", text)
 
