@@ -87,9 +87,7 @@ class Examined(Struct):
 
 @contextmanager
 def examined(
-    options: AnalyseOptions,
-    progress: Progress | None = None,
-    remark: Remark | None = None,
+    options: AnalyseOptions, progress: Progress | None = None, remark: Remark | None = None
 ) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 

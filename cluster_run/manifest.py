@@ -250,12 +250,7 @@ def file_from_json(document: dict[str, Any]) -> CollectedFile:
 
 def _manifest_from_document(document: dict[str, Any]) -> Manifest:
     hosts = tuple(
-        HostOutcome(
-            **{
-                **_host(host),
-                "files": FileList(file_from_json(file) for file in host["files"]),
-            }
-        )
+        HostOutcome(**{**_host(host), "files": FileList(file_from_json(file) for file in host["files"])})
         for host in document["hosts"]
     )
     origin = document.get("origin")

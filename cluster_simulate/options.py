@@ -31,10 +31,7 @@ _JOB_NUMBERS = {
     "dp_buckets": "pieces in which gradients are reduced",
 }
 #: Numbers of Healthy that are options.
-_VARIATION_NUMBERS = {
-    "sequence_sigma": "spread of micro-batches",
-    "expert_sigma": "spread of experts' loads",
-}
+_VARIATION_NUMBERS = {"sequence_sigma": "spread of micro-batches", "expert_sigma": "spread of experts' loads"}
 
 
 def build_parser(program: str) -> argparse.ArgumentParser:

@@ -18,37 +18,28 @@ WHY: Mapping[str, Template] = _SAID["why"]
 PARTS: Mapping[str, Template] = _SAID["parts"]
 REASONS: Mapping[str, Template] = _SAID["left_out"]
 ADVICE: Mapping[str, Template] = _SAID["advice"]
-#: Advice where the problem brings none; all others are files that hold too little.
-_USUAL: Mapping[str, str] = {
-    "unforeseen_content": "report_file",
-    "reading_failed": "report_file",
-    "no_column": "report_names",
-    "no_expected_column": "report_names",
-    "none_of_columns": "report_names",
-    "other_number_of_columns": "report_names",
-    "header_not_hccl": "report_names",
-    "header_not_step_trace": "report_names",
-    "step_not_analysed": "report_step",
-    "several_devices": "one_directory_a_device",
-    "rows_of_one_step": "one_directory_a_device",
-    "not_read_on_host": "collect_whole",
-    "other_size": "collect_again",
-    "other_hash": "collect_again",
-    "gone_since": "collect_again",
-    "not_collected": "collect_again",
-    "not_collected_whole": "collect_again",
-    "file_not_collected": "collect_again",
-    "given_up": "collect_again",
-    "no_step_times_of_rank": "parse_again_on_host",
-    "silent_steps": "parse_again_on_host",
-    "missing_ranks": "collect_them_too",
-    "links_not_mapped": "collect_group",
-    "unusable_description": "replace_rank_table",
-    "hosts_share_files": "put_rank_table",
-    "other_hosts_than_table": "put_rank_table_in_run",
-    "ranks_not_in_table": "replace_rank_table",
-    "hosts_not_in_table": "replace_rank_table",
-}
+#: Reasons by the advice on them, where the problem brings none; all others are files that hold too little.
+_ADVISED = {
+    "report_file": ("unforeseen_content", "reading_failed"),
+    "report_names": (
+        "no_column", "no_expected_column", "none_of_columns", "other_number_of_columns", "header_not_hccl",
+        "header_not_step_trace",
+    ),
+    "report_step": ("step_not_analysed",),
+    "one_directory_a_device": ("several_devices", "rows_of_one_step"),
+    "collect_whole": ("not_read_on_host",),
+    "collect_again": (
+        "other_size", "other_hash", "gone_since", "not_collected", "not_collected_whole",
+        "file_not_collected", "given_up",
+    ),
+    "parse_again_on_host": ("no_step_times_of_rank", "silent_steps"),
+    "collect_them_too": ("missing_ranks",),
+    "collect_group": ("links_not_mapped",),
+    "replace_rank_table": ("unusable_description", "ranks_not_in_table", "hosts_not_in_table"),
+    "put_rank_table": ("hosts_share_files",),
+    "put_rank_table_in_run": ("other_hosts_than_table",),
+}  # fmt: skip
+_USUAL = {why: advised for advised, reasons in _ADVISED.items() for why in reasons}
 #: The system's messages on files that the user may not read: they are there, and complete.
 _NOT_PERMITTED = os.strerror(errno.EACCES)
 

@@ -118,11 +118,7 @@ def memory_peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa
         [(name, "max") for name in _PEAKS]
     )
     rows: list[dict[str, Any]] = [
-        {
-            "rank": row["rank"],
-            "component": row["component"],
-            **{name: row[f"{name}_max"] for name in _PEAKS},
-        }
+        {"rank": row["rank"], "component": row["component"], **{name: row[f"{name}_max"] for name in _PEAKS}}
         for row in grouped.to_pylist()
     ]
     rows += [{**row, "component": "theoretical"} for row in _counted(counters, _PLANNED).values()]

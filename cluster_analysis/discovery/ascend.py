@@ -160,13 +160,10 @@ class _Info(msgspec.Struct):
     ms_version: object = None
 
 
-_INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
-
-
 def _read_info(path: Path | None) -> _Info:
     """Return the content; empty for a bad file, which reading the rank reports."""
     with suppress(BadFileError):
-        return _Info() if path is None else decode(read_bytes(path), _INFO_DECODER)
+        return _Info() if path is None else decode(read_bytes(path), _Info)
     return _Info()
 
 

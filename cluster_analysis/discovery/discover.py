@@ -14,13 +14,7 @@ from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.found import Found, Tree, public_name
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
-from cluster_analysis.discovery.parts import (
-    Part,
-    choose_part,
-    each_rank_once,
-    notes_of,
-    split_into_parts,
-)
+from cluster_analysis.discovery.parts import Part, choose_part, each_rank_once, notes_of, split_into_parts
 from cluster_analysis.discovery.places import Places, hosts_of, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.ranks import metadata_of, with_ranks
@@ -239,11 +233,7 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
 
 
 def _source(
-    rank: Rank,
-    found: Found,
-    hosts: Mapping[Rank, HostId],
-    devices: Mapping[Rank, DeviceId],
-    part: str,
+    rank: Rank, found: Found, hosts: Mapping[Rank, HostId], devices: Mapping[Rank, DeviceId], part: str
 ) -> RankSource:
     return RankSource(
         rank=rank,

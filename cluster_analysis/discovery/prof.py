@@ -14,12 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, as_rank
-from cluster_analysis.sources.text.timeline_json import (
-    TIMELINE,
-    is_iteration_export,
-    role_of,
-    slice_number,
-)
+from cluster_analysis.sources.text.timeline_json import TIMELINE, is_iteration_export, role_of, slice_number
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -47,9 +42,6 @@ class _Info(msgspec.Struct):
     host_uid: str | int = msgspec.field(name="hostUid", default="")
 
 
-_INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
-
-
 def inspect_prof(
     directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId | None, DeviceId], Rank]
 ) -> tuple[list[Found], list[Problem]]:
@@ -72,11 +64,7 @@ def inspect_prof(
         devices = _devices(directory)
         if len(devices) > 1:
             problems.append(
-                Problem(
-                    fact("several_devices", n_devices=len(devices)),
-                    file=directory.name,
-                    host=host,
-                )
+                Problem(fact("several_devices", n_devices=len(devices)), file=directory.name, host=host)
             )
             continue
         device, info = _info(directory, devices)
@@ -141,7 +129,7 @@ def _info(directory: Path, devices: list[DeviceId]) -> tuple[DeviceId | None, _I
         return None, _Info()
     try:
         content = (directory / f"device_{devices[0]}" / f"info.json.{devices[0]}").read_bytes()
-        return devices[0], _INFO.decode(content)
+        return devices[0], msgspec.json.decode(content, type=_Info)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return devices[0], _Info()
 
@@ -177,10 +165,6 @@ def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[l
     places = sorted({place for _, place in counted})
     if counted:
         problems.append(
-            Problem(
-                fact("ranks_counted", n_devices=len(places)),
-                file="info.json",
-                advice="put_rank_table",
-            )
+            Problem(fact("ranks_counted", n_devices=len(places)), file="info.json", advice="put_rank_table")
         )
     return [replace(one, rank=Rank(places.index(place))) for one, place in counted], problems

@@ -86,12 +86,7 @@ def _writings(examined: Examined, folder: Path) -> Graph:
             _communication_input(examined, members),
             str(folder / _COMMUNICATION),
         ),
-        ("matrix file",): task(
-            matrix_file.write_matrix_file,
-            matrices,
-            members,
-            str(folder / _MATRIX),
-        ),
+        ("matrix file",): task(matrix_file.write_matrix_file, matrices, members, str(folder / _MATRIX)),
     }
 
 
@@ -136,9 +131,7 @@ def write_database(examined: Examined, folder: Path) -> None:
         raise OSError(f"{folder / INSIGHT_DATABASE_NAME}: {error}") from error
 
 
-def _places(
-    examined: Examined,
-) -> tuple[list[tuple[str, str]], list[tuple[int, int | None, str]]]:
+def _places(examined: Examined) -> tuple[list[tuple[str, str]], list[tuple[int, int | None, str]]]:
     topology, addresses = examined.topology, examined.shown_addresses
     ranks: list[tuple[int, int | None, str]] = [
         (source.rank, topology.devices.get(source.rank), topology.hosts.get(source.rank, HostId("")))

@@ -71,12 +71,7 @@ def evidence_of(result: AnalysisResult) -> JobEvidence:
     """Return what two runs are compared by, as far as tables hold it: links are not, which need each call."""
     steps = result.document.run.steps
     kept = {name: result.table(name) for name in ("matched", "rank_times", "operators", "packets")}
-    return JobEvidence(
-        steps=steps,
-        step_table=result.tables["steps"],
-        links=LINKS.empty_table(),
-        **kept,
-    )
+    return JobEvidence(steps=steps, step_table=result.tables["steps"], links=LINKS.empty_table(), **kept)
 
 
 def _read(file: Path) -> pa.Table:

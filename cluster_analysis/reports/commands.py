@@ -70,12 +70,7 @@ def _port(place: Place, finding: Finding) -> str:
     return "; ".join(f"hccn_tool -i {place.device} -{what} -g" for what in ("link", "speed", "stat"))
 
 
-_QUESTIONS = {
-    "slow_rank": _rank,
-    "slow_link": _port,
-    "slow_nic": _port,
-    "retransmission": _port,
-}
+_QUESTIONS = {"slow_rank": _rank, "slow_link": _port, "slow_nic": _port, "retransmission": _port}
 
 
 def _link_test(known: list[Place], finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:

@@ -95,10 +95,7 @@ class _Ticket(Struct, frozen=True):
         return lines
 
     def findings_table(self) -> list[str]:
-        rows = [
-            say("finding_columns").of(self.language),
-            "| ---: | --- | --- | --- | ---: | ---: | ---: |",
-        ]
+        rows = [say("finding_columns").of(self.language), "| ---: | --- | --- | --- | ---: | ---: | ---: |"]
         step_ms = self.result.document.run.step_ms
         for number, finding in enumerate(self.result.document.findings, start=1):
             saved_ms = finding.cumulative_saving_ms

@@ -20,13 +20,7 @@ from cluster_words.pages import templates
 from cluster_words.phrase import Phrase
 from cluster_words.terms import VERDICT_SIGNS
 
-_SCRIPTS = (
-    *DRAWING,
-    "js/stacks.js",
-    "js/trend.js",
-    "js/opening.js",
-    "js/runs.js",
-)
+_SCRIPTS = (*DRAWING, "js/stacks.js", "js/trend.js", "js/opening.js", "js/runs.js")
 #: Findings of one run that stand in its row.
 _MAX_NAMED = 3
 

@@ -77,12 +77,7 @@ def cost_of(finding: Finding | None) -> Cost:
 
 
 def cost_between(
-    alone_ms: float | None,
-    low_ms: float | None,
-    high_ms: float | None,
-    *,
-    is_least: bool,
-    is_most: bool,
+    alone_ms: float | None, low_ms: float | None, high_ms: float | None, *, is_least: bool, is_most: bool
 ) -> Cost:
     """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired.
 

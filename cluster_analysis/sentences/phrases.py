@@ -21,11 +21,7 @@ ProblemGroup = Sequence[Problem]
 
 
 #: Names of evidence metrics, without unit → the name the page's own metrics have.
-METRIC_NAMES = {
-    "compute": "computing",
-    "communication_not_overlapped": "exposed",
-    "local": "gap",
-}
+METRIC_NAMES = {"compute": "computing", "communication_not_overlapped": "exposed", "local": "gap"}
 _SIDE_BY_SIDE = (" · ", " · ")
 _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 

@@ -64,11 +64,6 @@ def _with_own_groups(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
     return schema.with_columns(table, group=named.dictionary_encode()), frozenset(ranks)
 
 
-def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
-    """Return COLLECTIVES of a file that holds no packets; None where there are none."""
-    return None if collectives is None else CommunicationTables(collectives)
-
-
 class PacketEntries(Struct, frozen=True):
     """One packet size of one operator each, in columns of equal length.
 

@@ -136,13 +136,9 @@ class _Memory(msgspec.Struct):
     peak_mem: float | None = None
 
 
-_FLOPS: msgspec.json.Decoder[_Flops] = msgspec.json.Decoder(_Flops)
-_MEMORY: msgspec.json.Decoder[_Memory] = msgspec.json.Decoder(_Memory)
-
-
 def read_flops(path: Path, _: Remark) -> list[Counter]:
     """Return what flops_summary_{id}.json says of a step; cube and vector units (2.x) are added."""
-    one = decode(read_bytes(path), _FLOPS)
+    one = decode(read_bytes(path), _Flops)
     return [
         ("flops_count", "", _scaled(_sum(one.count, one.cube_count, one.vector_count), _MEGA)),
         ("flops_per_s", "", _scaled(_sum(one.per_s, one.cube_per_s, one.vector_per_s), _GIGA)),
@@ -152,7 +148,7 @@ def read_flops(path: Path, _: Remark) -> list[Counter]:
 
 def read_memory_usage(path: Path, _: Remark) -> list[Counter]:
     """Return what memory_usage_summary_{id}.json says: sums of life times, nothing that was measured."""
-    one = decode(read_bytes(path), _MEMORY)
+    one = decode(read_bytes(path), _Memory)
     return [
         ("memory_theoretical_peak_bytes", "", _scaled(one.peak_mem, _GIB)),
         ("memory_capacity_bytes", "", _scaled(one.capacity, _GIB)),
@@ -192,7 +188,6 @@ def _scaled(value: float | None, unit: float) -> float | None:
 
 #: Moments a component: enough to draw, and the peaks are kept.
 N_MOMENTS = 120
-_MIB = 2.0**20
 _COLUMNS = {
     "allocated_bytes": "Total Allocated(MB)",
     "reserved_bytes": "Total Reserved(MB)",

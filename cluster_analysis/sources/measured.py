@@ -24,13 +24,7 @@ from cluster_run.facts import fact
 #: rest without receiving.
 MEASURED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "bubble_us")
 MEASURED_LINKS = ("size_bytes", "time_us")
-MEASURED_COLLECTIVES = (
-    "elapse_us",
-    "transit_us",
-    "wait_us",
-    "synchronization_us",
-    *TRANSPORT_COLUMNS,
-)
+MEASURED_COLLECTIVES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", *TRANSPORT_COLUMNS)
 #: Columns without which rows are not judged.
 _NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
     "operators": ("start_ns", "elapse_us"),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.db.of_rank import databases_of
 from cluster_analysis.sources.db.profiler_db import read_db_host
 from cluster_analysis.sources.db.sqlite import kept_open
@@ -254,18 +254,18 @@ def _kernel_operators(reading: Reading) -> Candidate[CommunicationTables]:
 
     def read(path: Path, remark: Remark) -> CommunicationTables | None:
         kernels = reading.once(read_kernels, path, remark)
-        return without_packets(communication_of(kernels.calls, reading.source.rank))
+        return communication_of(kernels.calls, reading.source.rank)
 
     return "kernel_details", read
 
 
 def _kernel_kinds(reading: Reading) -> Candidate[pa.Table]:
     """Return what gives OPERATORS of the table of kernels."""
-    rank = reading.source.rank
-    return (
-        "kernel_details",
-        lambda path, remark: reading.once(read_kernels, path, remark).sums.operators(rank),
-    )
+
+    def read(path: Path, remark: Remark) -> pa.Table | None:
+        return reading.once(read_kernels, path, remark).sums.operators(reading.source.rank)
+
+    return "kernel_details", read
 
 
 def _by_rank(

@@ -22,8 +22,8 @@ Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
 Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
 #: What gives each table of a rank's databases: see `db.of_rank`.
 Databases: TypeAlias = "Mapping[str, Candidates[Any]]"
-#: What gives a table of one rank's file.
-TableReader: TypeAlias = "Callable[[Path, int, Remark], pa.Table | None]"
+#: What reads the file of a rank.
+Reader: TypeAlias = "Callable[[Path, int, Remark], _T]"
 _DATABASE_SUFFIX = "_db"
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
 #: More problems of one file say nothing new.
@@ -109,7 +109,7 @@ class Reading(Struct):
         return remark
 
 
-def of_rank(read: TableReader, rank: int) -> Callable[[Path, Remark], pa.Table | None]:
+def of_rank(read: Reader[_T], rank: int) -> Callable[[Path, Remark], _T]:
     """Return what reads a file of this rank."""
     return lambda path, remark: read(path, rank, remark)
 

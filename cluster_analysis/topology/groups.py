@@ -124,8 +124,7 @@ def in_whole_blocks(members: Mapping[str, Group]) -> tuple[dict[str, Group], Pro
     n_ranks = -(-(last + 1) // block) * block
     everyone = tuple(map(Rank, range(n_ranks)))
     return {**members, **{key: replace(members[key], ranks=everyone) for key in widest}}, Problem(
-        fact("size_not_known", last=int(last), block=int(block), n_ranks=n_ranks),
-        advice="give_rank_table",
+        fact("size_not_known", last=int(last), block=int(block), n_ranks=n_ranks), advice="give_rank_table"
     )
 
 

@@ -114,10 +114,7 @@ def role_of_name(name: str) -> GroupRole:
 
 
 def infer_roles(
-    members: Mapping[str, Group],
-    uses: _Uses,
-    ranks: tuple[Rank, ...],
-    rings: set[str],
+    members: Mapping[str, Group], uses: _Uses, ranks: tuple[Rank, ...], rings: set[str]
 ) -> dict[str, GroupRole]:
     """Guess roles from the operators of each group.
 

@@ -18,12 +18,7 @@ from cluster_hook.follow.pipeline import FollowOptions, failed, follow
 from cluster_hook.job import ProfileRequest, ReportedJob, Wording
 from cluster_hook.kubernetes.api import ApiClient, ApiError
 from cluster_hook.kubernetes.keeping import hold, keep_rank_table, release
-from cluster_hook.kubernetes.node_disks import (
-    asked_directory,
-    assemble,
-    remember_nodes,
-    wait_for_nodes,
-)
+from cluster_hook.kubernetes.node_disks import asked_directory, assemble, remember_nodes, wait_for_nodes
 from cluster_hook.kubernetes.node_exchange import forget, forget_older
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
 from cluster_hook.kubernetes.readable import (

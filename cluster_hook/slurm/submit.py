@@ -62,13 +62,7 @@ def post_job_arguments(
     """
     job = submitted.job
     command = our_command(
-        "cluster_hook",
-        "slurm-post",
-        "--slurm-job",
-        job.job,
-        "--known-job",
-        job_to_text(job),
-        *hook_arguments,
+        "cluster_hook", "slurm-post", "--slurm-job", job.job, "--known-job", job_to_text(job), *hook_arguments
     )
     arguments = [
         f"--dependency=afterany:{job.job}",

@@ -10,12 +10,7 @@ from functools import partial
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
 from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
-from cluster_hook.options import (
-    add_analyse_arguments,
-    add_tell_arguments,
-    follow_options,
-    tell_options,
-)
+from cluster_hook.options import add_analyse_arguments, add_tell_arguments, follow_options, tell_options
 from cluster_hook.subcommands.json_lines import add_json, print_ended, print_trouble
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError

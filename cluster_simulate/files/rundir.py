@@ -73,11 +73,7 @@ def rank_table_json(job: SimulatedJob) -> str:
     spec, servers = job.spec, []
     for host in range(spec.n_hosts):
         devices = [
-            {
-                "device_id": str(spec.device_of(rank)),
-                "device_ip": _device_address(rank),
-                "rank_id": str(rank),
-            }
+            {"device_id": str(spec.device_of(rank)), "device_ip": _device_address(rank), "rank_id": str(rank)}
             for rank in spec.ranks_of(host)
         ]
         servers.append({"server_id": server_id(host), "device": devices, "host_nic_ip": "reserve"})
@@ -137,9 +133,7 @@ def _write_hosts(output: _Output, n_processes: int) -> tuple[HostOutcome, ...]:
 
 
 def _write_share(
-    output: _Output,
-    hosts: range,
-    results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError],
+    output: _Output, hosts: range, results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError]
 ) -> None:
     """Write some hosts in a process of their own; an error is handed back as a value."""
     for number in SIGNALS:

@@ -204,4 +204,4 @@ def test_calls_are_in_their_steps_however_the_column_of_steps_is_spelled(
         path.unlink()
     found = communication_of(read_kernels(path, pytest.fail).calls, 0)
     assert found is not None
-    assert found["step"].to_pylist() == [10]
+    assert found.collectives["step"].to_pylist() == [10]

@@ -74,9 +74,6 @@ class _Head(msgspec.Struct, frozen=True):
     wanted: dict[str, tuple[str, ...] | None] = {}
 
 
-_HEAD: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
-
-
 class ColumnsFile(Columns):
     """The columns of one file. Every method raises BadFileError where the file is damaged."""
 
@@ -251,7 +248,7 @@ def _head(content: bytes) -> tuple[_Head, int]:
     unpacker = zlib.decompressobj()
     try:
         head = unpacker.decompress(packed[:n_bytes], MOST_HEAD_BYTES)
-        return _HEAD.decode(head), len(content) - len(packed) + n_bytes
+        return msgspec.json.decode(head, type=_Head), len(content) - len(packed) + n_bytes
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(str(error)) from error
 

@@ -97,11 +97,7 @@ def in_their_steps(
 
 
 def read_packets(
-    database: Database,
-    rank: int,
-    repeated: Set[tuple[Any, ...]],
-    step_of: StepOf | None,
-    remark: Remark,
+    database: Database, rank: int, repeated: Set[tuple[Any, ...]], step_of: StepOf | None, remark: Remark
 ) -> pa.Table:
     """Return PACKETS.
 

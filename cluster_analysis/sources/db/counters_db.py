@@ -30,10 +30,7 @@ _SUMMED = {
     "mac_bad_bytes": ("macTxBadByte", "macRxBadByte"),
 }
 #: Columns of ROCE and NIC.
-_LARGEST = {
-    "nic_errors_count": ("rxErrors", "txErrors"),
-    "nic_dropped_count": ("rxDropped", "txDropped"),
-}
+_LARGEST = {"nic_errors_count": ("rxErrors", "txErrors"), "nic_dropped_count": ("rxDropped", "txDropped")}
 #: Key of a port, and the columns of bandwidths. Only those of HCCS have a documented unit.
 _PORTS = {
     "HCCS": ("0", ("txThroughput", "rxThroughput")),

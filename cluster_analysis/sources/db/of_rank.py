@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cluster_analysis.sources.communication_tables import without_packets
+import pyarrow as pa
+
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
 from cluster_analysis.sources.db.counters_db import read_link_counters, read_task_counters
 from cluster_analysis.sources.db.figures_db import (
@@ -28,10 +29,10 @@ from cluster_analysis.sources.db.profiler_db import (
 from cluster_analysis.sources.db.sqlite import StepTime
 from cluster_analysis.sources.db.task_links_db import read_task_links, read_task_peers
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
+from cluster_analysis.sources.reading import Databases, Reader, Reading, of_rank
 
 #: Of each table what the profiler's database gives it.
-_OF_TASKS: Mapping[str, TableReader] = {
+_OF_TASKS: Mapping[str, Reader[pa.Table | None]] = {
     "peers": read_task_peers,
     "operators": read_task_operators,
     "apis": read_db_apis,
@@ -55,24 +56,21 @@ def databases_of(reading: Reading) -> Databases:
         "metadata": (("profiler_db", read_db_metadata),),
         "device": (("profiler_db", device), ("analysis_db", device)),
         "steps": (
-            ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
+            ("analysis_db", of_rank(read_db_steps, rank)),
             ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
         ),
         "communication": (
-            ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
+            ("analysis_db", of_rank(read_db_communication, rank)),
             ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
-            (
-                "profiler_db",
-                lambda path, remark: without_packets(read_task_communication(path, rank, remark)),
-            ),
+            ("profiler_db", of_rank(read_task_communication, rank)),
         ),
         "links": (
-            ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
+            ("analysis_db", of_rank(read_db_matrix, rank)),
             (
                 "communication_db",
                 lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore),
             ),
-            ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
+            ("profiler_db", of_rank(read_task_links, rank)),
         ),
         "counters": (
             ("profiler_db", read_task_counters),

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.db.tasks import (
     KERNEL,
@@ -189,7 +190,7 @@ def _marked_steps(database: Database) -> tuple[StepTime, ...]:
     return tuple(steps) if len({one.number for one in steps}) == len(steps) else ()
 
 
-def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+def read_task_communication(path: Path, rank: int, remark: Remark) -> CommunicationTables | None:
     """Return COLLECTIVES from the operators alone: when and how long, no transports; None without any."""
     with open_database(path, remark) as database:
         if not database.offers(remark, OPERATOR, "startNs", "endNs", "opName", "groupName"):
@@ -210,7 +211,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     starts = np.array([row[0] for row in rows], dtype=np.int64)
     ends = np.array([row[1] for row in rows], dtype=np.int64)
     op_names = pa.array([str(row[2] or "") for row in rows], pa.string())
-    return schema.rows(
+    collectives = schema.rows(
         schema.COLLECTIVES,
         rank,
         step=[step for step in steps if step is not None],
@@ -220,6 +221,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         elapse_us=(ends - starts) / numbers.NS_PER_US,
         payload_bytes=[row[4] for row in rows],
     )
+    return CommunicationTables(collectives)
 
 
 def _payload(database: Database) -> str:

@@ -48,13 +48,7 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
 def steps_alone(rank: int, analysed: dict[str, pa.Array]) -> pa.Table:
     """Return STEPS where there is no step trace: row k is step k, and what lay before it is not known."""
     n_rows = len(next(iter(analysed.values())))
-    return schema.rows(
-        schema.STEPS,
-        rank,
-        step=range(1, n_rows + 1),
-        **analysed,
-        free_us=np.zeros(n_rows),
-    )
+    return schema.rows(schema.STEPS, rank, step=range(1, n_rows + 1), **analysed, free_us=np.zeros(n_rows))
 
 
 def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:

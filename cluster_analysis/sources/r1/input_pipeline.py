@@ -94,12 +94,9 @@ class _Utilization(msgspec.Struct):
     device_info: _Device
 
 
-_UTILIZATION: msgspec.json.Decoder[_Utilization] = msgspec.json.Decoder(_Utilization)
-
-
 def read_host_processors(path: Path, _: Remark) -> list[Counter]:
     """Return how busy the host's processors were on average, 0 to 1."""
-    own = decode(read_bytes(path), _UTILIZATION).device_info
+    own = decode(read_bytes(path), _Utilization).device_info
     found: list[Counter] = [
         ("host_cpu_busy_share", label, sum(values) / len(values) / _PERCENT)
         for label, values in (("user", own.user), ("sys", own.system), ("io", own.io))

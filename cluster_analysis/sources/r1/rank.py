@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.r1.kernels import read_r1_kernels, read_r1_operators
 from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
 from cluster_analysis.sources.r1.strategy import read_strategy
-from cluster_analysis.sources.reading import Reading, or_empty
+from cluster_analysis.sources.reading import Reading, of_rank, or_empty
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.rank_tables import RankTables
@@ -42,25 +43,20 @@ def read_r1_rank(reading: Reading) -> RankTables:
     )
     iterations, collectives = trace or (None, None)
     iterations = or_empty(iterations, schema.ITERATIONS)
-    steps = reading.first(
-        (
-            "r1_cluster_analyse",
-            lambda path, remark: _analysed_steps(reading, iterations, path, remark),
-        )
-    )
+    steps = reading.first(("r1_cluster_analyse", partial(_analysed_steps, reading, iterations)))
     if steps is None:
         steps = steps_of_iterations(iterations, {})
         if steps["step"].to_pylist() == [0]:
             reading.note("r1_step_trace")(fact("mean_step_only"))
     reading.notes.append(fact("no_groups"))
-    links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
+    links = reading.first(("r1_hccl", of_rank(read_r1_hccl, rank)))
     if not steps.num_rows and "r1_step_trace" not in reading.source.files:
         reading.problem(
             fact("no_step_times_of_rank"), "step_trace_raw_*_detail_time.csv", "collect_from_host"
         )
     operators = reading.first(
-        ("r1_aicore", lambda path, remark: read_r1_operators(path, rank, remark)),
-        ("r1_gpu_operators", lambda path, remark: read_r1_operators(path, rank, remark)),
+        ("r1_aicore", of_rank(read_r1_operators, rank)),
+        ("r1_gpu_operators", of_rank(read_r1_operators, rank)),
     )
     figures = [
         *reading.joined(("r1_flops", counters.read_flops), ("r1_memory", counters.read_memory_usage)),
@@ -101,9 +97,7 @@ def _tables(reading: Reading) -> dict[str, pa.Table]:
         "kernels": reading.first(
             ("r1_aicore_detail", lambda path, remark: read_r1_kernels(path, rank, framework, remark))
         ),
-        "communication_costs": reading.first(
-            ("r1_hccl", lambda path, remark: read_r1_costs(path, rank, remark))
-        ),
+        "communication_costs": reading.first(("r1_hccl", of_rank(read_r1_costs, rank))),
     }
     return {name: table for name, table in found.items() if table is not None}
 

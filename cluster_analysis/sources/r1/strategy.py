@@ -33,16 +33,13 @@ class _Strategy(msgspec.Struct):
     config: _Config
 
 
-_STRATEGY: msgspec.json.Decoder[_Strategy] = msgspec.json.Decoder(_Strategy)
-
-
 def read_strategy(path: Path, _: Remark) -> RankMetadata:
     """Return the number of stages and of ranks.
 
     Raises:
         BadFileError: it names no stage, or one of another size than the others.
     """
-    stages = decode(read_bytes(path), _STRATEGY).config.stages
+    stages = decode(read_bytes(path), _Strategy).config.stages
     sizes = {len(stage.dim) for stage in stages}
     if len(sizes) != 1 or not sizes <= set(range(1, 1_000_000)):
         raise BadFileError(fact("not_of_form", detail="stageDevices"))

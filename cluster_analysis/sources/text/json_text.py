@@ -43,21 +43,21 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     return rest, len(content) - len(rest)
 
 
-def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T:
-    """Decode JSON into the decoder's type; NaN and Infinity are null.
+def decode(content: bytes | memoryview, kind: type[_T]) -> _T:
+    """Return what JSON holds as a value of this type; NaN and Infinity are null.
 
     Raises:
         BadFileError: not JSON, cut off, or not of that type; with the byte or the place in the document.
     """
     try:
-        return decoder.decode(content)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
         raise BadFileError(fact("not_of_form", detail=str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if has_no_number(content):
             with suppress(ValueError, RecursionError):
                 read = json.loads(bytes(content), parse_constant=lambda _: None)
-                return decode(json.dumps(read).encode(), decoder)
+                return decode(json.dumps(read).encode(), kind)
         raise BadFileError(_why_malformed(bytes(content), error)) from error
 
 

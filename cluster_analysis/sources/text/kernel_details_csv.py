@@ -22,6 +22,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import are_places, damaged
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished, read_lines
@@ -105,7 +106,7 @@ def _calls(called: list[pa.Table]) -> pa.Table:
     )
 
 
-def communication_of(calls: pa.Table, rank: int) -> pa.Table | None:
+def communication_of(calls: pa.Table, rank: int) -> CommunicationTables | None:
     """Return COLLECTIVES by start and length alone of `Kernels.calls`; None where there are none.
 
     The name holds three digits of the group's hash, which two groups may share: so a group is of this rank
@@ -124,7 +125,8 @@ def communication_of(calls: pa.Table, rank: int) -> pa.Table | None:
         start_ns=calls["start_ns"],
         elapse_us=calls["elapse_us"],
     )
-    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+    is_known = pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"]))
+    return CommunicationTables(table.filter(is_known))
 
 
 def _header(path: Path) -> list[str]:

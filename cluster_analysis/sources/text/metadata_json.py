@@ -62,10 +62,6 @@ class _Info(msgspec.Struct):
     profiler_level: str | None = None
 
 
-_METADATA: msgspec.json.Decoder[_Metadata] = msgspec.json.Decoder(_Metadata)
-_INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
-
-
 def read_metadata(path: Path) -> RankMetadata:
     """Read profiler_metadata.json."""
     return parse_metadata(read_bytes(path))
@@ -73,7 +69,7 @@ def read_metadata(path: Path) -> RankMetadata:
 
 def parse_metadata(content: bytes) -> RankMetadata:
     """Parse the content of profiler_metadata.json; see `read_metadata`."""
-    document = decode(content, _METADATA)
+    document = decode(content, _Metadata)
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
     declared = document.parallel_group_info or {}
@@ -114,7 +110,7 @@ def _own_rank(said: object, groups: Iterable[_Group]) -> Rank | None:
 
 def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
     """Return the profiling level and the versions of the software from profiler_info_{rank}.json."""
-    document = decode(read_bytes(path), _INFO)
+    document = decode(read_bytes(path), _Info)
     experimental = document.config.experimental_config if document.config else None
     level = (experimental.level if experimental else None) or document.profiler_level or ""
     versions = {name: getattr(document, name) for name in _VERSIONS if getattr(document, name)}
@@ -135,23 +131,18 @@ class _Recorded(msgspec.Struct):
     variables: dict[str, object] = msgspec.field(name=ENVIRONMENT_KEY, default_factory=dict)
 
 
-_RECORDED: msgspec.json.Decoder[_Recorded] = msgspec.json.Decoder(_Recorded)
-_VARIABLES: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
-
-
 def read_environment(path: Path, rank: int, _: Remark) -> pa.Table | None:
     """Return ENVIRONMENT of profiler_metadata.json; None where it records no variable."""
     content = read_bytes(path)
     # Most record none. The reader of the rest reports whether the file is damaged.
     if ENVIRONMENT_KEY.encode() not in content and b"\\" not in content:
         return None
-    return _table(rank, decode(content, _RECORDED).variables)
+    return _table(rank, decode(content, _Recorded).variables)
 
 
 def environment_of(rank: int, text: bytes) -> pa.Table | None:
     """Return ENVIRONMENT of a JSON object of variables; None where it has none."""
-    variables = decode(text, _VARIABLES)
-    return _table(rank, variables)
+    return _table(rank, decode(text, dict[str, object]))
 
 
 def _table(rank: int, variables: Mapping[str, object]) -> pa.Table | None:

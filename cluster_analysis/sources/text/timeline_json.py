@@ -68,9 +68,6 @@ class Event(msgspec.Struct, gc=False):
     arguments: Arguments | None = msgspec.field(name="args", default=None)
 
 
-_EVENTS: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-
-
 def role_of(path: Path) -> str | None:
     """Return the role of a timeline by iteration by its name; None for any other file."""
     match = NAME.match(path.name)
@@ -90,7 +87,7 @@ def slice_number(path: Path) -> int:
 
 def read_events(path: Path) -> list[Event]:
     """Return all events of one file."""
-    return decode(read_bytes(path), _EVENTS)
+    return decode(read_bytes(path), list[Event])
 
 
 def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.Table | None:

@@ -55,9 +55,6 @@ class _Event(msgspec.Struct, gc=False):
     arguments: _Arguments = msgspec.field(name="args", default_factory=_Arguments)
 
 
-_EVENTS: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
-
-
 def read_trace_view(path: Path, remark: Remark) -> list[Counter]:
     """Return what the host did, and its time in the data loader; nothing where the timeline has no steps.
 
@@ -89,14 +86,14 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
             continue
         piece = kept[: ends[-1].start() + 1] + b"]"
         try:
-            events = _EVENTS.decode(piece)
+            events = msgspec.json.decode(piece, type=list[_Event])
         except msgspec.DecodeError:
             continue
         yield events
         n_read = ends[-1].end() - 1
         kept, n_before = b"[" + kept[n_read:], n_before + n_read - 1
     try:
-        yield decode(kept, _EVENTS)
+        yield decode(kept, list[_Event])
     except BadFileError as error:
         raise BadFileError(_of_file(error.why, n_before), error.advice_kind, *error.also) from error
 

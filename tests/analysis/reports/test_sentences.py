@@ -118,10 +118,13 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
         assert re.search("[\u4e00-\u9fff]", check.zh)
 
 
-#: Product code, taken apart.
-TREES = [
-    ast.parse(path.read_text("utf-8")) for name, path in modules().items() if name.startswith("cluster_")
-]
+#: Product code, taken apart, by module.
+PARSED = {
+    name: ast.parse(path.read_text("utf-8"))
+    for name, path in modules().items()
+    if name.startswith("cluster_")
+}
+TREES = list(PARSED.values())
 
 
 def _texts_in(node: ast.AST) -> Iterator[str]:
@@ -160,9 +163,11 @@ def test_every_advice_that_the_code_names_has_a_sentence() -> None:
 
 @pytest.mark.parametrize("name", SAID)
 def test_the_code_names_every_kind_that_has_a_sentence(name: str) -> None:
+    # The usual advice on a reason stands beside the sentences.
+    trees = [tree for module, tree in PARSED.items() if name == "advice" or "cluster_words" not in module]
     named = {
         one.value
-        for tree in TREES
+        for tree in trees
         for one in ast.walk(tree)
         if isinstance(one, ast.Constant) and isinstance(one.value, str)
     }
