@@ -37,7 +37,8 @@ from cluster_analysis.topology.presence import counts_missing
 from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations, as_one_window
-from cluster_analysis.windows.other_times import at_other_times, of_same_times
+from cluster_analysis.windows.other_times import of_same_times
+from cluster_analysis.windows.steps_apart import at_other_times
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import HostId, format_number_ranges
@@ -129,9 +130,7 @@ def examined(
             )
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            used = topology.groups.keys() & set(read.uses["group"].to_pylist())
-            teams = {topology.groups[name].ranks for name in used}
-            apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps)
+            apart = at_other_times(steps) + of_same_times(read.steps)
             notes += (*unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)

@@ -41,7 +41,7 @@ from cluster_analysis.topology.groups import GROUP_USE
 from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
-from cluster_analysis.windows.other_times import ranks_apart
+from cluster_analysis.windows.other_times import departures
 from cluster_run.errors import in_one_line
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, Step
@@ -222,8 +222,9 @@ def reduce_pieces(
     links = canonical([one.links for one in loaded], LINKS)
     del loaded
     mapped, problems = map_links(links, topology)
-    apart = ranks_apart(collectives, topology)
-    return structs.replace(reduce_step(step, steps, collectives, mapped, topology), apart=apart), problems
+    left = departures(collectives, topology)
+    evidence = reduce_step(step, steps, collectives, mapped, topology)
+    return structs.replace(evidence, apart=left.apart, clocks=left.clocks), problems
 
 
 def collectives_of_step(pieces: Sequence[StepTables | StepFiles]) -> pa.Table:

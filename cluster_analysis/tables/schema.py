@@ -122,6 +122,11 @@ STEP_CALLS = pa.schema(
     [("rank", pa.int32()), ("step", pa.int64()), ("start_ns", pa.int64()), ("end_ns", pa.int64())]
 )
 
+#: When each member came to and left the collectives of a group in a step, by its own clock: one of them.
+CLOCKS = pa.schema(
+    [("group", pa.int32()), ("rank", pa.int32()), ("came_us", pa.float64()), ("left_us", pa.float64())]
+)
+
 #: Sums by hosts that send columns, as the columns do not hold the values: a part of TOTALS.
 HOST_SUMS = pa.schema(
     [

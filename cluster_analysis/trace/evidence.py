@@ -6,7 +6,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.tables.schema import SENT
+from cluster_analysis.tables.schema import CLOCKS, SENT
 from cluster_run.facts import Fact
 from cluster_run.ids import Rank, Step
 
@@ -79,7 +79,8 @@ class StepOperators(Struct, frozen=True):
 
 
 class StepEvidence(Struct, frozen=True):
-    """One step of all ranks; some may be `apart`. `links` are usable rows of LINKS, else `sent` is SENT."""
+    """One step of all ranks; some may be `apart`. `links` are usable rows of LINKS, else `sent` is SENT.
+    `clocks` are CLOCKS."""
 
     step: Step
     steps: pa.Table
@@ -90,3 +91,4 @@ class StepEvidence(Struct, frozen=True):
     notes: tuple[Fact, ...] = ()
     sent: pa.Table = field(default_factory=SENT.empty_table)
     apart: tuple[Rank, ...] = ()
+    clocks: pa.Table = field(default_factory=CLOCKS.empty_table)

@@ -2,32 +2,33 @@
 
 Members of a collective leave it at one time, whenever each of them came. Clocks of hosts differ, but by one
 offset. A rank whose ends scatter as its starts do waited for others than these: its capture is of another job
-or run, its steps are numbered otherwise, or a clock was set meanwhile. Where two ranks have the same times,
-the files of one are a copy of the other's.
+or run, its steps are numbered otherwise, or a clock was set meanwhile. Here one step shows that. Where two
+ranks have the same times, the files of one are a copy of the other's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct, field
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.numeric.stats import median
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.operations import COMMON_END
+from cluster_analysis.tables.schema import CLOCKS
 from cluster_analysis.thresholds.calls import CONNECTED_US, DRIFT, LEAST_TOLERANCE_US
 from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls, calls_of
-from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.matching import match_calls
 from cluster_run.facts import Fact, fact
-from cluster_run.ids import Rank, Step
+from cluster_run.ids import Rank
 
 _NEVER_US = 1e18
 _UNSURE = -1
@@ -36,40 +37,11 @@ _UNSURE = -1
 _MOST_SETS, _NEXT_LOOK = 16, 0.618
 
 
-def at_other_times(
-    steps: Sequence[StepEvidence], calls: pa.Table, teams: Set[tuple[Rank, ...]]
-) -> tuple[Fact, ...]:
-    """Return a note on ranks that were not in steps together with most others of their groups.
+class Departures(Struct, frozen=True):
+    """When ranks left the collectives of a step: in which ranks are `apart`, and CLOCKS."""
 
-    Args:
-        steps: all of them.
-        calls: STEP_CALLS of all ranks.
-        teams: members of groups that communicate.
-    """
-    apart = {(one.step, rank) for one in steps for rank in one.apart} | _after_a_clock_was_set(calls, teams)
-    ranks, in_steps = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
-    return (fact("other_times", ranks=ranks, steps=in_steps),) if apart else ()
-
-
-def _after_a_clock_was_set(calls: pa.Table, teams: Set[tuple[Rank, ...]]) -> set[tuple[Step, Rank]]:
-    """Return steps, and who ended them later behind the step before than its team, by a whole step."""
-    if not calls.num_rows:
-        return set()
-    ranks, at = np.unique(calls["rank"].to_numpy(), return_inverse=True)
-    steps, step = np.unique(calls["step"].to_numpy(), return_inverse=True)
-    end = np.full((len(ranks), len(steps)), np.nan)
-    end[at, step] = numbers(calls["end_ns"])
-    took = np.diff(end)
-
-    def is_far(some: FloatArray) -> BoolArray:
-        return np.asarray(np.abs(some - median(some, 0)) > np.nan_to_num(np.abs(some), nan=np.inf).min(0))
-
-    found: set[tuple[Step, Rank]] = set()
-    for team in teams if is_far(took).any() else ():
-        rows = np.flatnonzero(np.isin(ranks, team))
-        for row, column in zip(*np.nonzero(is_far(took[rows])), strict=True) if len(rows) > 1 else ():
-            found.add((Step(int(steps[column + 1])), Rank(int(ranks[rows[row]]))))
-    return found
+    apart: tuple[Rank, ...] = ()
+    clocks: pa.Table = field(default_factory=CLOCKS.empty_table)
 
 
 def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
@@ -89,8 +61,8 @@ def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
     return tuple(fact("same_times", ranks=tuple(one)) for one in alike.values() if len(one) > 1)
 
 
-def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
-    """Return the ranks that left collectives with at most half of the ranks that groups connect them with.
+def departures(collectives: pa.Table, topology: Topology) -> Departures:
+    """Return which ranks left collectives with at most half of the ranks that groups connect them with.
 
     A single call tells nothing about clocks of two hosts: there ranks of each host are compared.
 
@@ -108,7 +80,7 @@ def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
     known = ((at, topology.groups.get(calls.groups[at])) for at in np.unique(calls.group[order]).tolist())
     pairs = [(at, place[one]) for at, group in known if group for one in sorted(place.keys() & group.ranks)]
     if not pairs or not calls.has_clock:
-        return ()
+        return Departures()
     group, rank = np.array(pairs).T
     key, own = group * n_ranks + rank, calls.group[order].astype(np.int64) * n_ranks + calls.rank[order]
     order, own = order[np.isin(own, key)], own[np.isin(own, key)]
@@ -117,11 +89,45 @@ def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
     host = np.unique(hosts, return_inverse=True)[1]
     is_single = np.bincount(group[member]) <= np.bincount(group[np.unique(member)])
     _, compared = combined(group, np.where(is_single[group], host[rank], 0))
-    _, operator = combined(compared[member], match_calls(calls)[0][order])
+    matched = match_calls(calls)[0][order]
+    _, operator = combined(compared[member], matched)
     left = _left_together(calls, (order, operator, member), (compared, rank), host)
-    in_time, related = (connected(one[left >= 0], rank[left >= 0], n_ranks) for one in (left, compared))
-    n_in_time, n_related = np.bincount(in_time)[in_time], np.bincount(related)[related]
-    return tuple(map(Rank, calls.ranks[(2 * n_in_time <= n_related) & (n_related > 1)].tolist()))
+    is_apart = in_minority(left, compared, rank, n_ranks)
+    # From step to step hosts are compared by single calls, too.
+    _, operator = combined(group[member], matched)
+    since_us = pc.min(collectives["start_ns"]).as_py() / 1e3
+    came_us, left_us = (since_us + one for one in _clocks(calls, (order, operator, member), (group, rank)))
+    number = {name: at for at, name in enumerate(topology.groups)}
+    groups = np.array([number.get(name, -1) for name in calls.groups])[group]
+    clocks = pa.table([groups, calls.ranks[rank], came_us, left_us], schema=CLOCKS)
+    return Departures(tuple(map(Rank, calls.ranks[is_apart].tolist())), clocks)
+
+
+def in_minority(together: IntArray, related: IntArray, rank: IntArray, n_ranks: int) -> BoolArray:
+    """Mark ranks (ranks,) that sets connect with at most half of those that groups connect them with.
+
+    Args:
+        together: the set that each member was in (M,); -1 for unknown.
+        related: the group of each member (M,).
+        rank: which rank it is (M,).
+        n_ranks: how many there are.
+    """
+    is_known = together >= 0
+    in_time, all_of = (connected(one[is_known], rank[is_known], n_ranks) for one in (together, related))
+    n_in_time, n_related = np.bincount(in_time)[in_time], np.bincount(all_of)[all_of]
+    return np.asarray((2 * n_in_time <= n_related) & (n_related > 1))
+
+
+def _clocks(
+    calls: Calls, collectives: tuple[IntArray, IntArray, IntArray], members: tuple[IntArray, IntArray]
+) -> Iterator[FloatArray]:
+    """Yield when members came to and when they left collectives that they share with the first of their
+    group, by their own clocks, from the first call of the step on (M,)."""
+    (order, operator, member), (group, rank) = collectives, members
+    first = np.searchsorted(group, group)
+    for time_us in (calls.start_us[order], calls.end_us[order]):
+        later_us, _ = _scatter(time_us, operator, member, first)
+        yield calls.origin_us[rank] + medians_of(time_us, member)[first] + later_us
 
 
 def _left_together(

@@ -8,8 +8,8 @@ import pytest
 
 from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import Group, ParallelSizes, Topology
-from cluster_analysis.tables.schema import COLLECTIVES, STEP_CALLS, STEPS, rows_of, with_columns
-from cluster_analysis.windows.other_times import at_other_times, of_same_times, ranks_apart
+from cluster_analysis.tables.schema import COLLECTIVES, STEPS, rows_of, with_columns
+from cluster_analysis.windows.other_times import departures, of_same_times
 from cluster_run.facts import fact
 from cluster_run.ids import HostId, Rank
 
@@ -78,6 +78,10 @@ def calls(
     return pa.Table.from_pylist(rows, COLLECTIVES)
 
 
+def who_left_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
+    return departures(collectives, topology).apart
+
+
 @pytest.mark.parametrize("hosts", [ONE_HOST, OWN_HOSTS])
 @pytest.mark.parametrize(
     ("job_of", "groups", "apart"),
@@ -99,13 +103,13 @@ def calls(
 def test_ranks_that_leave_collectives_at_other_times_than_most_are_named(
     job_of: tuple[int, ...], groups: list[tuple[int, ...]], apart: tuple[int, ...], hosts: str
 ) -> None:
-    assert ranks_apart(calls(job_of, groups), topology(groups, hosts[: len(job_of)])) == apart
+    assert who_left_apart(calls(job_of, groups), topology(groups, hosts[: len(job_of)])) == apart
 
 
 def test_a_member_whose_calls_are_of_another_group_is_apart() -> None:
     groups = [(0, 1, 2), (3,)]
     declared = topology([(0, 1, 2, 3), (3,)], OWN_HOSTS)
-    assert ranks_apart(calls(ONE_JOB, groups), declared) == (3,)
+    assert who_left_apart(calls(ONE_JOB, groups), declared) == (3,)
 
 
 def test_a_member_whose_file_names_no_group_left_none_at_another_time() -> None:
@@ -113,78 +117,41 @@ def test_a_member_whose_file_names_no_group_left_none_at_another_time() -> None:
     groups = [f"{OWN_GROUP_PREFIX}3:" if rank == 3 else one for rank, one in rows_of(table, "rank", "group")]
     of_kernels = with_columns(table, group=pa.array(groups).dictionary_encode())
     for hosts in (ONE_HOST, OWN_HOSTS):
-        assert ranks_apart(of_kernels, topology(ALL, hosts)) == ()
+        assert who_left_apart(of_kernels, topology(ALL, hosts)) == ()
 
 
 @pytest.mark.parametrize("n", [1, 20])
 def test_clocks_differ_between_hosts_and_not_within_one(n: int) -> None:
     later = calls(ONE_JOB, ALL, later_ms=(0, 0, 50, 50), n=n)
-    assert ranks_apart(later, topology(ALL, "1122")) == ()
-    assert ranks_apart(later, topology(ALL, OWN_HOSTS)) == ()
-    assert ranks_apart(calls(ONE_JOB, ALL, later_ms=(0, 0, 50, 0), n=n), topology(ALL, ONE_HOST)) == (2,)
+    assert who_left_apart(later, topology(ALL, "1122")) == ()
+    assert who_left_apart(later, topology(ALL, OWN_HOSTS)) == ()
+    assert who_left_apart(calls(ONE_JOB, ALL, later_ms=(0, 0, 50, 0), n=n), topology(ALL, ONE_HOST)) == (2,)
 
 
 def test_those_who_left_together_are_found_behind_many_who_did_not() -> None:
     job_of = (*range(2, 22), *(1,) * 44)
     together = [tuple(range(len(job_of)))]
     table = calls(job_of, together, later_ms=(0.0,) * len(job_of))
-    assert ranks_apart(table, topology(together, "".join(map(chr, range(200, 264))))) == tuple(range(20))
+    assert who_left_apart(table, topology(together, "".join(map(chr, range(200, 264))))) == tuple(range(20))
 
 
 def test_of_single_calls_nothing_is_known_between_hosts() -> None:
-    assert ranks_apart(calls((1, 1, 2, 1), ALL, n=1), topology(ALL, OWN_HOSTS)) == ()
+    assert who_left_apart(calls((1, 1, 2, 1), ALL, n=1), topology(ALL, OWN_HOSTS)) == ()
 
 
 def test_a_clock_that_was_set_within_a_step_is_named() -> None:
-    assert ranks_apart(calls(ONE_JOB, ALL, set_back=1), topology(ALL, OWN_HOSTS)) == (1,)
+    assert who_left_apart(calls(ONE_JOB, ALL, set_back=1), topology(ALL, OWN_HOSTS)) == (1,)
 
 
 def test_members_leave_a_broadcast_when_they_like() -> None:
-    assert ranks_apart(calls((1, 1, 2, 1), ALL, kind="broadcast"), topology(ALL, OWN_HOSTS)) == ()
+    assert who_left_apart(calls((1, 1, 2, 1), ALL, kind="broadcast"), topology(ALL, OWN_HOSTS)) == ()
 
 
 def test_calls_without_start_times_tell_nothing() -> None:
     table = calls((1, 1, 2, 1), ALL)
     at = table.schema.get_field_index("start_ns")
     table = table.set_column(at, table.schema.field(at), pa.nulls(table.num_rows, pa.int64()))
-    assert ranks_apart(table, topology(ALL, OWN_HOSTS)) == ()
-
-
-@pytest.mark.parametrize(
-    ("ended_ms", "teams", "named"),
-    [
-        ([(0, 100, 200)] * 4, {(0, 1, 2, 3)}, ()),
-        ([(0, 100, 200)] * 3 + [(0, 100, 260)], {(0, 1, 2, 3)}, ()),
-        ([(0, 100, 200)] * 3 + [(0, 100, 900)], {(0, 1, 2, 3)}, ((2, 3),)),
-        ([(0, 100, 200)] * 3 + [(0, -700, -600)], {(0, 1, 2, 3)}, ((1, 3),)),
-        # Half of the ranks, or teams of two: nobody says whose clock was right.
-        ([(0, 100, 200)] * 2 + [(0, 100, 900)] * 2, {(0, 2), (1, 3)}, ((2, 0), (2, 1), (2, 2), (2, 3))),
-        # Clocks were always apart; and ranks that share no team may work as they like.
-        ([(0, 100, 200)] * 2 + [(900, 1000, 1100)] * 2, {(0, 1, 2, 3)}, ()),
-        ([(0, 100, 200)] * 2 + [(0, 100, 900)] * 2, {(0, 1), (2, 3)}, ()),
-        ([(0, 100, 200)] * 3 + [()], {(0, 1, 2, 3)}, ()),
-        ([()] * 4, {(0, 1, 2, 3)}, ()),
-    ],
-)
-def test_who_ended_a_step_a_whole_step_apart_from_its_team_is_named(
-    ended_ms: list[tuple[int, ...]], teams: set[tuple[Rank, ...]], named: tuple[tuple[int, int], ...]
-) -> None:
-    rows = [
-        {"rank": rank, "step": step, "start_ns": 10**18, "end_ns": 10**18 + one * MS}
-        for rank, of_rank in enumerate(ended_ms)
-        for step, one in enumerate(of_rank)
-    ]
-    found = at_other_times([], pa.Table.from_pylist(rows, STEP_CALLS), teams)
-    assert [dict(one.values) for one in found] == (
-        [
-            {
-                "ranks": tuple(sorted({rank for _, rank in named})),
-                "steps": tuple(sorted({step for step, _ in named})),
-            }
-        ]
-        if named
-        else []
-    )
+    assert who_left_apart(table, topology(ALL, OWN_HOSTS)) == ()
 
 
 @pytest.mark.parametrize(
