@@ -28,20 +28,28 @@ _MOST_RANKS = 1 << 31
 def at_other_times(steps: Sequence[StepEvidence]) -> tuple[Fact, ...]:
     """Return a note on ranks that were not in steps together with most others of their groups.
 
-    A clock that was set once shows in one step, and counts where it was set by a step or more.
+    They left apart in most of their steps, or counted other times between most of them; or once a clock was
+    set, by a step or more.
     """
-    apart = {(one.step, rank) for one in steps for rank in one.apart}
-    off: set[tuple[Step, Rank]] = set()
-    met: Counter[Rank] = Counter()
+    within = {(one.step, rank) for one in steps for rank in one.apart}
+    in_steps = Counter(Rank(rank) for one in steps for rank in one.clocks["rank"].unique().to_pylist())
+    between: set[tuple[Step, Rank]] = set()
+    far: set[tuple[Step, Rank]] = set()
+    pairs: Counter[Rank] = Counter()
     for before, after in pairwise(steps):
         ranks, is_off, is_far = _changes(before, after)
-        met.update(ranks)
-        off |= {(after.step, rank) for rank in compress(ranks, is_off)}
-        apart |= {(after.step, rank) for rank in compress(ranks, is_far)}
-    often = Counter(rank for _, rank in off)
-    apart |= {(step, rank) for step, rank in off if often[rank] > MOSTLY * met[rank]}
-    who, in_steps = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
-    return (fact("other_times", ranks=who, steps=in_steps),) if apart else ()
+        pairs.update(ranks)
+        between |= {(after.step, rank) for rank in compress(ranks, is_off)}
+        far |= {(after.step, rank) for rank in compress(ranks, is_far)}
+    apart = far | _usual(within, in_steps) | _usual(between, pairs)
+    who, when = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
+    return (fact("other_times", ranks=who, steps=when),) if apart else ()
+
+
+def _usual(apart: set[tuple[Step, Rank]], met: Counter[Rank]) -> set[tuple[Step, Rank]]:
+    """Return those of ranks that are apart in most of what was compared; noise of a few steps is none."""
+    often = Counter(rank for _, rank in apart)
+    return {(step, rank) for step, rank in apart if often[rank] >= MOSTLY * met[rank]}
 
 
 def _changes(before: StepEvidence, after: StepEvidence) -> tuple[list[Rank], BoolArray, BoolArray]:

@@ -10,7 +10,7 @@ from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.windows.other_times import departures
 from cluster_analysis.windows.steps_apart import at_other_times
 from cluster_run.ids import Step
-from tests.analysis.windows.test_other_times import ALL, MS, OWN_HOSTS, topology
+from tests.analysis.windows.test_other_times import ALL, MS, OWN_HOSTS, calls, topology
 
 Ends = list[tuple[float, ...]]
 PAIRS = [(0, 2), (1, 3)]
@@ -36,10 +36,14 @@ def steps(ended_ms: Ends, groups: list[tuple[int, ...]]) -> list[StepEvidence]:
             for rank in members
             if step < len(ended_ms[rank])
         ]
-        left = departures(pa.Table.from_pylist(rows, COLLECTIVES), topology(groups, OWN_HOSTS))
-        tables = (one.empty_table() for one in (STEPS, MATCHED, RANK_TIMES, LINKS))
-        found.append(StepEvidence(Step(step), *tables, None, apart=left.apart, clocks=left.clocks))
+        found.append(evidence(step, pa.Table.from_pylist(rows, COLLECTIVES), groups))
     return found
+
+
+def evidence(step: int, collectives: pa.Table, groups: list[tuple[int, ...]]) -> StepEvidence:
+    left = departures(collectives, topology(groups, OWN_HOSTS))
+    tables = (one.empty_table() for one in (STEPS, MATCHED, RANK_TIMES, LINKS))
+    return StepEvidence(Step(step), *tables, None, apart=left.apart, clocks=left.clocks)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +78,9 @@ def test_who_counts_other_times_between_steps_than_most_is_named(
 
 def test_steps_without_calls_tell_nothing() -> None:
     assert at_other_times(steps([STEPS_MS] * 4, [])) == ()
+
+
+@pytest.mark.parametrize(("job_of_steps", "named"), [("1112", False), ("1222", True), ("2", True)])
+def test_who_leaves_apart_within_most_steps_is_named(job_of_steps: str, named: bool) -> None:
+    found = [evidence(step, calls((1, 1, int(job), 1), ALL), ALL) for step, job in enumerate(job_of_steps)]
+    assert bool(at_other_times(found)) == named
