@@ -82,5 +82,8 @@ def test_steps_without_calls_tell_nothing() -> None:
 
 @pytest.mark.parametrize(("job_of_steps", "named"), [("1112", False), ("1222", True), ("2", True)])
 def test_who_leaves_apart_within_most_steps_is_named(job_of_steps: str, named: bool) -> None:
-    found = [evidence(step, calls((1, 1, int(job), 1), ALL), ALL) for step, job in enumerate(job_of_steps)]
+    found = [
+        evidence(step, calls((1, 1, int(job), 1), ALL, later_ms=(1000.0 * step,) * 4), ALL)
+        for step, job in enumerate(job_of_steps)
+    ]
     assert bool(at_other_times(found)) == named
