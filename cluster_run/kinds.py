@@ -74,24 +74,9 @@ UNIT_KINDS: frozenset[str] = frozenset(
 HOST_KINDS: frozenset[str] = frozenset(name for name in FAULT_KINDS if KINDS[name].subject == "host")
 
 #: A job with one of these notes is not called healthy.
-OPEN_NOTES: frozenset[str] = frozenset(
-    (
-        "one_rank_of_several",
-        "waits_for_absent",
-        "waited_for_others",
-        "ranks_without_step_times",
-        "unread_communication",
-        "no_common_step",
-        "other_times",
-        "same_times",
-        "windows_unlike",
-        "windows_not_compared",
-        "costly_unexplained",
-        "host_may_cost",
-        "long_step",
-        "uncompared_network",
-        "replay_far_off",
-        "waiting_copied",
-        "waited_inside",
-    )
-)
+OPEN_NOTES: frozenset[str] = frozenset((
+    "one_rank_of_several", "waits_for_absent", "waited_for_others", "ranks_without_step_times",
+    "unread_communication", "no_common_step", "other_times", "same_times", "windows_unlike",
+    "windows_not_compared", "costly_unexplained", "host_may_cost", "long_step",
+    "uncompared_network", "replay_far_off", "waiting_copied", "waited_inside",
+))  # fmt: skip

@@ -12,9 +12,9 @@ from cluster_analysis.tables.model import DeclaredGroup, Group, RankMetadata, To
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank
 from cluster_simulate.files.capture_text import profiler_level
+from cluster_simulate.files.captured import LocalIds, op_names
 from cluster_simulate.files.entries import VARIANTS, link_entries
 from cluster_simulate.files.kernels import kernel_statistics
-from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe, seen_ranks, seen_steps
 from cluster_simulate.files.totals import step_totals
 from cluster_simulate.job import layout as kinds

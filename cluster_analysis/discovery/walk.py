@@ -77,9 +77,9 @@ def walk(root: Path) -> Tree:
         unreadable.update(
             (directory / child.name, LEADS_NOWHERE)
             for child in children
-            if child.is_symlink() and _looks_like_capture(child.name) and not os.path.exists(child.path)
+            if child.is_symlink() and _is_named_so(child.name) and not os.path.exists(child.path)
         )
-        if _is_capture(directory, names):
+        if directory.name.endswith(layout.CAPTURE_SUFFIXES) or layout.PROFILER_OUTPUT_NAME in names:
             captures[directory] = "ascend"
             # A capture among others that was put next to them, not into a directory of its own.
             inner = [name for name in folders if name.endswith(layout.CAPTURE_SUFFIXES)]
@@ -115,9 +115,6 @@ def what_else(name: str) -> tuple[str, str] | None:
     return None
 
 
-def _is_capture(directory: Path, names: set[str]) -> bool:
-    return directory.name.endswith(layout.CAPTURE_SUFFIXES) or layout.PROFILER_OUTPUT_NAME in names
-
-
-def _looks_like_capture(name: str) -> bool:
+def _is_named_so(name: str) -> bool:
+    """Return whether a name is that of a capture."""
     return name.endswith(layout.CAPTURE_SUFFIXES) or name.startswith(layout.PROF_PREFIX)

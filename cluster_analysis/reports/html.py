@@ -46,27 +46,11 @@ from cluster_words.pages import templates
 from cluster_words.problems import advice, reason
 
 _SCRIPTS = (
-    *DRAWING,
-    "js/evidence.js",
-    "js/stacks.js",
-    "js/bars.js",
-    "js/trend.js",
-    "js/heat.js",
-    "js/lanes.js",
-    "js/grid.js",
-    "js/whowaits.js",
-    "js/bubbles.js",
-    "js/memory.js",
-    "js/map.js",
-    "js/matrix.js",
-    "js/tables.js",
-    "js/baseline.js",
-    "js/panel.js",
-    "js/rank.js",
-    "js/search.js",
-    "js/opening.js",
-    "js/main.js",
-)
+    *DRAWING, "js/evidence.js", "js/stacks.js", "js/bars.js", "js/trend.js", "js/heat.js",
+    "js/lanes.js", "js/grid.js", "js/whowaits.js", "js/bubbles.js", "js/memory.js", "js/map.js",
+    "js/matrix.js", "js/tables.js", "js/baseline.js", "js/panel.js", "js/rank.js", "js/search.js",
+    "js/opening.js", "js/main.js",
+)  # fmt: skip
 
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
@@ -106,13 +90,11 @@ def _filled() -> Callable[..., str]:
     """Return what makes the page of values: compiled once a process, with what it calls for any result."""
     environment = templates(ASSETS)
     environment.globals.update(
-        say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts
-    )
-    environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
-    environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
-    environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
-    environment.globals.update(page_of=page_of)
-    environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
+        say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts, costs=costs,
+        described_sections=described_sections, advice_rows=advice_rows, memory_curves=memory_curves,
+        packet_bars=packet_bars, device_map=device_map, summary=summary, next_check=next_check, chain=chain,
+        note=note, page_of=page_of, reason=reason, advice=advice, changes=changes,
+    )  # fmt: skip
     return environment.get_template("report.html.j2").render
 
 

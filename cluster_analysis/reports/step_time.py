@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray, numbers
+from cluster_analysis.numeric.arrays import FloatArray, numbers
 from cluster_analysis.numeric.grouped import means_of
 from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
@@ -61,8 +61,12 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     if not table.num_rows:
         return ()
     ranks, row_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
-    of_ranks = _parts({name: _means_by_rank(table, name, row_of, len(ranks)) for name in _NAMES})
-    of_all = _parts({name: np.array([_mean(table, name)]) for name in _NAMES})
+    # 0 where a rank has no value, or all have none.
+    columns = {name: _column(table, name) for name in _NAMES}
+    of_ranks = _parts(
+        {name: np.nan_to_num(means_of(one, row_of, len(ranks))) for name, one in columns.items()}
+    )
+    of_all = _parts({name: _mean(one) for name, one in columns.items()})
     step_us = sum(float(values[0]) for values in of_all.values())
     finding, may_paint = blamed(result.document), result.document.verdict != "healthy"
     chosen = np.isin(ranks, finding.ranks) if finding else np.zeros(len(ranks), bool)
@@ -117,15 +121,9 @@ def _column(table: pa.Table, name: str) -> FloatArray:
     return numbers(table[METRICS[name][1]])
 
 
-def _mean(table: pa.Table, name: str) -> float:
-    values = _column(table, name)
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if values.size else 0.0
-
-
-def _means_by_rank(table: pa.Table, name: str, row_of: IntArray, n_ranks: int) -> FloatArray:
-    """Mean over the steps of each rank (ranks,); 0 where a rank has no value."""
-    return np.nan_to_num(means_of(_column(table, name), row_of, n_ranks))
+def _mean(values: FloatArray) -> FloatArray:
+    known = values[~np.isnan(values)]
+    return np.array([known.mean() if known.size else 0.0])
 
 
 #: A smaller part would be written as 0 %.

@@ -17,38 +17,12 @@ from cluster_analysis.tables.table import Table
 
 #: What `run.frame` takes.
 TableName = Literal[
-    "ranks",
-    "steps",
-    "matched",
-    "rank_times",
-    "links",
-    "operators",
-    "computing_apart",
-    "iterations",
-    "packets",
-    "apis",
-    "counters",
-    "kernels",
-    "memory",
-    "frequency",
-    "environment",
-    "communication_costs",
-    "lanes",
-    "critical_path",
-    "waits",
-    "communication",
-    "kernel_spread",
-    "figures_between_ranks",
-    "flops",
-    "memory_peaks",
-    "stages",
-    "devices",
-    "groups",
-    "packet_sizes",
-    "host_times",
-    "relative_to_peers",
-    "advice",
-]
+    "ranks", "steps", "matched", "rank_times", "links", "operators", "computing_apart",
+    "iterations", "packets", "apis", "counters", "kernels", "memory", "frequency", "environment",
+    "communication_costs", "lanes", "critical_path", "waits", "communication", "kernel_spread",
+    "figures_between_ranks", "flops", "memory_peaks", "stages", "devices", "groups",
+    "packet_sizes", "host_times", "relative_to_peers", "advice",
+]  # fmt: skip
 
 
 def declared(name: str) -> pa.Schema:

@@ -8,16 +8,9 @@ from functools import lru_cache
 
 #: ENUM_HCCL_LINK_TYPE, by the names that communication_matrix.json has. HCCS through a switch is HCCS.
 LINK_TYPES: Mapping[int, str] = {
-    0: "LOCAL",
-    1: "HCCS",
-    2: "PCIE",
-    3: "RDMA",
-    4: "SIO",
-    5: "HCCS",
-    6: "RDMA",
-    7: "UB",
+    0: "LOCAL", 1: "HCCS", 2: "PCIE", 3: "RDMA", 4: "SIO", 5: "HCCS", 6: "RDMA", 7: "UB",
     8: "UBoE",
-}
+}  # fmt: skip
 #: A transfer by these is no copy: of RDMA a task only posts it.
 REMOTE_LINKS = frozenset({3, 6})
 #: Bytes of an element, by the name in ENUM_HCCL_DATA_TYPE.

@@ -23,23 +23,14 @@ if TYPE_CHECKING:
 
 _ROLE_OF_NAME: Mapping[str, GroupRole] = {
     "tp": "tp",
-    "pp": "pp",
-    "pp_new_stream": "pp",
-    "dp": "dp",
-    "dp_cp": "dp",
-    "edp": "dp",
-    "dp_modulo_exp": "dp",
-    "dp_shard": "dp",
-    "dp_shard_cp": "dp",
-    "dp_replicate": "dp",
-    "fsdp": "dp",
-    "hsdp": "dp",
     "cp": "cp",
-    "ep": "ep",
-    "exp": "ep",
-    "default_group": "world",
-    "hccl_world_group": "world",
-    "world": "world",
+    **dict.fromkeys(("pp", "pp_new_stream"), "pp"),
+    **dict.fromkeys(
+        ("dp", "dp_cp", "edp", "dp_modulo_exp", "dp_shard", "dp_shard_cp", "dp_replicate", "fsdp", "hsdp"),
+        "dp",
+    ),
+    **dict.fromkeys(("ep", "exp"), "ep"),
+    **dict.fromkeys(("default_group", "hccl_world_group", "world"), "world"),
 }
 _NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
 #: Collectives of tensor parallelism run several times a layer, those of data parallelism a few times a step.

@@ -20,9 +20,8 @@ from cluster_hook.follow.inventory import (
     resolve_addresses,
     server_ids_of,
 )
-from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.view import View, write_view
-from cluster_hook.isolation import our_command, refuse_as_root
+from cluster_hook.isolation import no_wider_than, our_command, refuse_as_root
 from cluster_hook.job import ProfileRequest, ReportedJob
 from cluster_hook.processes import CommandEnd, run_command
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, in_words, worst

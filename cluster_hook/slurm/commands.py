@@ -22,17 +22,9 @@ _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
 #: The fields that are read of a job's record: those before its name, and those from its name on.
 _NUMBERS = ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId")
 _TEXTS = (
-    "UserId",
-    "Account",
-    "JobState",
-    "SubmitTime",
-    "StartTime",
-    "EndTime",
-    "Partition",
-    "NodeList",
-    "WorkDir",
-    "Comment",
-)
+    "UserId", "Account", "JobState", "SubmitTime", "StartTime", "EndTime", "Partition", "NodeList",
+    "WorkDir", "Comment",
+)  # fmt: skip
 _USER = re.compile(r"(.*)\((\d+)\)")
 #: Slurm's own format has no time zone; these are seconds since 1970.
 _TIMES = {"SLURM_TIME_FORMAT": "%s"}

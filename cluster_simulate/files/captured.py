@@ -16,12 +16,11 @@ from cluster_simulate.files.entries import (
     link_entries,
     link_figures,
 )
-from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe
 from cluster_simulate.files.totals import StepTotals, step_totals
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.arrays import Bools, Ints
-from cluster_simulate.job.job import TRANSPORTS, SimulatedJob
+from cluster_simulate.job.job import TRANSPORTS, Ops, SimulatedJob
 from cluster_simulate.job.spec import Framework
 
 
@@ -103,3 +102,31 @@ def filed_as_p2p(kind: Ints, framework: Framework) -> Bools:
         return np.equal(kind, kinds.BATCH_SEND_RECV)
     is_p2p: Bools = np.isin(kind, list(kinds.P2P_KINDS))
     return is_p2p
+
+
+def op_names(job: SimulatedJob, ops: Ops, rows: Ints | slice = slice(None)) -> list[str]:
+    """Return the names of these operators, without the `@` and what follows."""
+    suffixes = [hash_[-3:] for hash_ in job.groups.hashes]
+    return [
+        f"hcom_{kinds.OP_KINDS[kind]}__{suffixes[group]}_{number}_1"
+        for kind, group, number in zip(
+            ops.kind[rows].tolist(), ops.group[rows].tolist(), ops.number[rows].tolist(), strict=True
+        )
+    ]
+
+
+class LocalIds:
+    """Translates a global rank to its number in a group."""
+
+    def __init__(self, job: SimulatedJob) -> None:
+        self._n = job.spec.n_ranks
+        keys = [
+            (g * self._n + rank, i) for g, row in enumerate(job.groups.members) for i, rank in enumerate(row)
+        ]
+        table = np.array(sorted(keys), dtype=np.int64).reshape(-1, 2)
+        self._keys, self._local = table[:, 0], table[:, 1]
+
+    def of(self, group: Ints, rank: Ints) -> Ints:
+        """Return the local ids of pairs of group and rank."""
+        local: Ints = self._local[np.searchsorted(self._keys, group * self._n + rank)]
+        return local

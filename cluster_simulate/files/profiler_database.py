@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from cluster_simulate.files.capture_text import metadata
-from cluster_simulate.files.captured import CapturedJob
+from cluster_simulate.files.captured import CapturedJob, LocalIds, op_names
 from cluster_simulate.files.kernels import KERNELS, kernel_calls
-from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import NS_PER_US, seen_steps, shown_ns, spans_ns
 from cluster_simulate.files.sqlite_file import Rows, write_database
 from cluster_simulate.job import layout as kinds

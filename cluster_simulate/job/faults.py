@@ -33,21 +33,11 @@ WORKLOAD_KINDS: tuple[Kind, ...] = (
 )
 #: Scenarios are called as the findings that they should give.
 _DEFAULT_SEVERITY: dict[Kind, float] = {
-    "slow_rank": 1.25,
-    "slow_host": 1.1,
-    "periodic_pause": 80.0,
-    "slow_link": 2.0,
-    "slow_nic": 3.0,
-    "slow_host_pair": 2.0,
-    "slow_uplink": 2.0,
-    "retransmission": 4000.0,
-    "stage_imbalance": 1.4,
-    "data_imbalance": 0.2,
-    "expert_imbalance": 0.2,
-    "small_packets": 400.0,
-    "input_bound": 80.0,
+    "slow_rank": 1.25, "slow_host": 1.1, "periodic_pause": 80.0, "slow_link": 2.0, "slow_nic": 3.0,
+    "slow_host_pair": 2.0, "slow_uplink": 2.0, "retransmission": 4000.0, "stage_imbalance": 1.4,
+    "data_imbalance": 0.2, "expert_imbalance": 0.2, "small_packets": 400.0, "input_bound": 80.0,
     "host_bound": 0.35,
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.pipeline import FollowOptions, follow
+from cluster_hook.isolation import no_wider_than
 from cluster_hook.job import ProfileRequest
 from tests.hook.jobs import a_job
 
