@@ -95,11 +95,15 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
 
 
 def of_other_programs(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return what another program wrote under names that are needed now: with ours there are findings."""
+    """Return what another program wrote under names that are needed now: with ours there are findings.
+
+    Caches are of what is replaced, whoever wrote that.
+    """
     if any((folder / name).exists() for name in (FINDINGS_NAME, PARTS_INDEX_NAME)):
         return ()
     written = (names for names in owned if any((staging / name).exists() for name in names))
-    return tuple(name for names in written for name in names if os.path.lexists(folder / name))
+    kept = (name for names in written for name in names if name not in INSIGHT_CACHE_NAMES)
+    return tuple(name for name in kept if os.path.lexists(folder / name))
 
 
 def _renamed(folder: Path, name: str) -> Path:

@@ -245,7 +245,7 @@ def test_an_older_output_stays_when_the_analysis_fails(
 
 
 def test_an_older_output_is_replaced_and_other_files_stay(slow_run: Path, tmp_path: Path) -> None:
-    for name in ("cluster_analysis.db", "cluster.db", "cluster.db-wal", "notes.txt"):
+    for name in ("findings.json", "cluster_analysis.db", "cluster.db", "cluster.db-wal", "notes.txt"):
         (tmp_path / name).write_text("old")
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "stale.parquet").write_text("old")

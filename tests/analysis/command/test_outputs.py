@@ -45,9 +45,11 @@ def test_what_another_program_wrote_in_the_folder_stays_under_another_name(
     (output / "tables").mkdir(parents=True)
     (output / "tables" / "mine").touch()
     (output / "cluster_step_trace_time.csv").write_text("of msprof-analyze")
+    (output / "cluster.db").touch()
     assert main([str(slow_run), "--output", str(output), "--insight", "--no-report"]) == 0
     assert (output / "cluster_step_trace_time.csv.before").read_text() == "of msprof-analyze"
     assert (output / "tables.before" / "mine").exists()
+    assert not list(output.glob("cluster.db*"))
     said = "Of another program, and renamed to NAME.before: cluster_step_trace_time.csv, tables/\n"
     assert said in capsys.readouterr().err
     assert main([str(slow_run), "--output", str(output), "--insight", "--no-report"]) == 0
