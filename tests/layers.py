@@ -55,7 +55,7 @@ _SHARED = (
 _TEXT_BESIDE = f"{_SOURCES}.counters"
 _FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled"
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
-_ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
+_ONE_RANK = f"{_SOURCES}.places {_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
 #: longest matching prefix, and what is allowed is allowed with all that lies below it. A package may import
 #: itself. In the order of the data's way.

@@ -13,7 +13,7 @@ from cluster_words.notes import reasons, why_open
 from cluster_words.phrase import Phrase, joined
 
 #: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
-_NO_DAMAGE = ("matrix_not_there", "no_link_in_it", "no_operator_of_links")
+_NO_DAMAGE = ("matrix_not_there", "no_link_in_it", "no_operator_of_links", "links_differ")
 
 
 def lacks_hosts(run: RunInfo) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,19 @@ from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
 from cluster_analysis.tables.schema import TRANSPORT_COLUMNS, rows_of, with_columns
 from cluster_run.facts import fact
+
+
+class Identity(NamedTuple):
+    """Two sums of columns of a row that say one thing; or the first is a time within the second.
+
+    Some writers mean something else `by_habit`: then most rows of a rank differ, and none is damaged.
+    """
+
+    said: tuple[str, ...]
+    again: tuple[str, ...]
+    is_within: bool = False
+    by_habit: bool = False
+
 
 #: Measured columns of each table. Differences may be below 0: free, idle and stage time, overlap, and the
 #: rest without receiving.
@@ -30,17 +44,24 @@ _NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
     "operators": ("start_ns", "elapse_us"),
     "links": MEASURED_LINKS,
 }
-#: Two sums of columns that say one thing, because the profiler takes one column from the others.
-Sums = tuple[tuple[str, ...], tuple[str, ...]]
-#: What each row says twice. r1.x takes exposed communication from the step for computing, and exposed
-#: receives for the stage. Of operators hosts send the elapsed time alone.
-OF_STEPS: Sums = (("communication_us",), ("communication_not_overlapped_us", "overlapped_us"))
-OF_R1_STEPS: Sums = (("computing_us", "communication_not_overlapped_us"), ("stage_us", "bubble_us"))
-OF_OPERATORS: Sums = (("elapse_us",), ("transit_us", "wait_us", "idle_us"))
+#: What each row of a table says twice; this holds on all real captures. MindSpore takes the stage from
+#: communication alone, so that it may be less than the device's time. r1.x takes exposed communication from
+#: the step for computing, and exposed receives for the stage. Of operators hosts send the elapsed time alone.
+OF_STEPS = (
+    Identity(("communication_us",), ("communication_not_overlapped_us", "overlapped_us")),
+    Identity(("overlapped_us",), ("computing_us",), is_within=True),
+    Identity(
+        ("stage_us", "bubble_us"),
+        ("computing_us", "communication_not_overlapped_us", "free_us"),
+        is_within=True,
+    ),
+)
+OF_R1_STEPS = (Identity(("computing_us", "communication_not_overlapped_us"), ("stage_us", "bubble_us")),)
+OF_OPERATORS = (Identity(("elapse_us",), ("transit_us", "wait_us", "idle_us"), by_habit=True),)
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
-#: How many times one may be the other: an operator that ends behind its step counts whole.
-_AT_ODDS = 2.0
+#: How many times one may be the other, and operators may run: one that ends behind its step counts whole.
+_AT_ODDS, _BEYOND = 2.0, 1.25
 #: A spreadsheet may keep six digits.
 _ROUNDED = 1e-3
 #: The µs from 1970 to 2001: no time is as long, and no size as large.
@@ -97,15 +118,14 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_empty))
 
 
-def sound_steps(table: pa.Table, remark: Remark, said_twice: Sums = OF_STEPS) -> pa.Table:
+def sound_steps(table: pa.Table, remark: Remark, identities: Sequence[Identity] = OF_STEPS) -> pa.Table:
     """Return the rows of `table` (STEPS) that were measured and do not contradict themselves.
 
-    What cannot be is null. What computing covers of communication is no longer than computing.
+    What cannot be is null.
     """
     table = without_empty_steps(without_impossible(table, MEASURED_STEPS, remark), remark)
-    computing, covered = (table[name].to_numpy() for name in ("computing_us", "overlapped_us"))
-    is_odd = _differ(table, said_twice) | (covered > computing + np.maximum(_ROUNDED * computing, 1.0))
-    tell_left_out(remark, int(is_odd.sum()), "step", "not_sum_of_parts")
+    is_odd = _contradicts(table, identities)
+    tell_left_out(remark, int(is_odd.sum()), "step", "contradicts_itself")
     return table.filter(pa.array(~is_odd)) if is_odd.any() else table
 
 
@@ -119,36 +139,36 @@ def sound_links(table: pa.Table, remark: Remark) -> pa.Table:
     transports = pc.fill_null(pc.cast(table["transport"], pa.string()), "")
     is_nameless = pc.equal(transports, "").to_numpy() & is_known & ~is_odd
     tell_left_out(remark, int(is_nameless.sum()), "link", "no_transport")
-    return _without(table, is_odd, MEASURED_LINKS)
+    return without_values(table, is_odd, MEASURED_LINKS)
 
 
 def sound_operators(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return COLLECTIVES, null for what cannot be, and for times that are not their parts together.
-
-    Where most operators of a rank contradict their parts, no number is damaged: whoever wrote the file means
-    something else by them.
-    """
+    """Return COLLECTIVES, null for what cannot be, and for times that are not their parts together."""
     table = without_impossible(table, MEASURED_COLLECTIVES, remark)
-    is_odd = _differ(table, OF_OPERATORS)
-    if not is_odd.any():
-        return table
-    _, rank_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
-    is_odd &= (np.bincount(rank_of, is_odd) <= np.bincount(rank_of) / 2)[rank_of]
-    tell_left_out(remark, int(is_odd.sum()), "duration", "not_sum_of_parts")
-    return _without(table, is_odd, sum(OF_OPERATORS, ()))
+    is_odd = _contradicts(table, OF_OPERATORS)
+    tell_left_out(remark, int(is_odd.sum()), "duration", "contradicts_itself")
+    return without_values(table, is_odd, ("elapse_us", "transit_us", "wait_us", "idle_us"))
 
 
-def _without(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.Table:
+def without_values(table: pa.Table, is_odd: BoolArray, columns: Sequence[str]) -> pa.Table:
+    """Return the table with null in `columns` of some rows (N,)."""
     if not is_odd.any():
         return table
     return with_columns(table, **{name: pc.if_else(pa.array(is_odd), None, table[name]) for name in columns})
 
 
-def _differ(table: pa.Table, said_twice: Sums) -> BoolArray:
-    """Return in which rows (N,) two sums of columns differ; not where one is unknown."""
-    total, other = (sum(table[name].to_numpy() for name in names) for names in said_twice)
-    differ: BoolArray = np.abs(other - total) > np.maximum(_ROUNDED * np.abs(total), 1.0)
-    return differ
+def _contradicts(table: pa.Table, identities: Sequence[Identity]) -> BoolArray:
+    """Return which rows (N,) say two things of one quantity; none does where one of them is unknown."""
+    is_odd = np.zeros(table.num_rows, bool)
+    for said, again, is_within, by_habit in identities:
+        first, second = (sum(table[name].to_numpy() for name in names) for names in (said, again))
+        beyond = first - second if is_within else np.abs(first - second)
+        differs: BoolArray = beyond > np.maximum(_ROUNDED * np.abs(first), 1.0)
+        if by_habit and differs.any():
+            _, rank_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
+            differs &= (np.bincount(rank_of, differs) <= np.bincount(rank_of) / 2)[rank_of]
+        is_odd |= differs
+    return is_odd
 
 
 def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
@@ -176,15 +196,12 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
 def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark: Remark) -> pa.Table:
     """Return STEPS without those whose COLLECTIVES are of another unit, or of another run.
 
-    Both files say how long a step communicated, and agree to 1 % on real captures. Not one operator takes far
-    longer than all together. Where all take far less, their records may be lost; but not in each step.
+    A step communicates as long as one of its operators runs: on real captures both files agree to 1 %. Where
+    operators take far less, their records may be lost; but not in each step.
     """
     known: dict[tuple[int, int], tuple[float, float]] = {}
     for table in operators:
-        took = table.group_by(["rank", "step"], use_threads=False)
-        sums = took.aggregate([("elapse_us", "sum"), ("elapse_us", "max")])
-        rows = rows_of(sums, "rank", "step", "elapse_us_sum", "elapse_us_max")
-        known.update({(rank, step): (total or 0.0, longest or 0.0) for rank, step, total, longest in rows})
+        known.update(_running_us(table))
     times = [
         (rank, time_us, *known.get((rank, step), (0.0, 0.0)))
         for rank, step, time_us in rows_of(steps, "rank", "step", "communication_us")
@@ -193,13 +210,30 @@ def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark
     n_lack = Counter(rank for rank, time_us, total, _ in times if (time_us or 0.0) > _AT_ODDS * total > 0.0)
     is_odd = [
         time_us is not None
-        and bool(longest > _AT_ODDS * time_us or (time_us and total and 1 < n_lack[rank] == n_known[rank]))
-        for rank, time_us, total, longest in times
+        and bool(running > _BEYOND * time_us or (time_us and total and 1 < n_lack[rank] == n_known[rank]))
+        for rank, time_us, total, running in times
     ]
     if not any(is_odd):
         return steps
     tell_left_out(remark, sum(is_odd), "step", "operators_differ")
     return steps.filter(pc.invert(pa.array(is_odd)))
+
+
+def _running_us(operators: pa.Table) -> dict[tuple[int, int], tuple[float, float]]:
+    """Return by rank and step of COLLECTIVES what operators took together, and how long any of them ran."""
+    names = ("rank", "step", "start_ns")
+    table = operators.select([*names, "elapse_us"]).filter(operators["elapse_us"].is_valid())
+    table = table.sort_by([(name, "ascending") for name in names])
+    ranks, steps, starts = (table[name].fill_null(-1).to_numpy() for name in names)
+    elapse = table["elapse_us"].to_numpy()
+    found = {}
+    begins = np.flatnonzero(np.diff(ranks, prepend=-1) | np.diff(steps, prepend=-2))
+    for begin, end in pairwise([*begins.tolist(), len(ranks)]):
+        start = (starts[begin:end] - starts[begin]) / 1e3
+        ends = np.maximum.accumulate(start + elapse[begin:end])
+        running = np.minimum(elapse[begin:end], np.diff(ends, prepend=start[0]))
+        found[int(ranks[begin]), int(steps[begin])] = float(elapse[begin:end].sum()), float(running.sum())
+    return found
 
 
 def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:

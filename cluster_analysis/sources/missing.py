@@ -1,13 +1,15 @@
-"""Data that should be there and is not: a file, or records that other files of the rank name."""
+"""What files of a rank should hold by what its other files say: a file, records, the same sums."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from os.path import basename
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.sources.places import Place, Places
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
@@ -20,10 +22,8 @@ _DATABASES = ("analysis_db", "communication_db", "profiler_db")
 _COMMUNICATION = ("communication", *_DATABASES)
 #: Roles of files that hold links of all groups; tasks of a database have no RDMA.
 _MATRICES = ("matrix", "analysis_db", "communication_db")
-#: A step, and a group with operators or links in it; "" where none is named.
-Place = tuple[int | None, str]
-#: Whether something was carried there.
-Places = Mapping[Place, bool]
+#: Links' sums are the operators' on real captures, to the last digit.
+_SUMS_AGREE = 0.01
 
 
 def tell_what_is_missing(
@@ -32,8 +32,10 @@ def tell_what_is_missing(
     steps: Sequence[tuple[int | None, float | None]] | None,
     operators: Places | None,
     links: Places | None,
-) -> None:
+) -> bool:
     """Add a problem for each thing that is missing in the wanted steps, and that no other problem explains.
+
+    Returns whether links say something else than operators in most places: neither is to be judged then.
 
     Args:
         reading: the rank's files, and the problems with them.
@@ -46,7 +48,7 @@ def tell_what_is_missing(
     files = reading.source.files
     if any(basename(files[role]) in reported for role in _DATABASES if role in files):
         # The damaged database would have held the missing data.
-        return
+        return False
     if steps is None and "step_trace" not in files:
         is_recorded = metadata.profiler_level != _LEVEL_WITHOUT_DEVICE
         advice = "parse_again_on_host" if is_recorded else "profile_at_level1"
@@ -62,8 +64,10 @@ def tell_what_is_missing(
     if steps is not None and operators is not None:
         _tell_silent_steps(reading, reported, steps, {step for step, _ in operators})
     file = next((basename(files[role]) for role in _MATRICES if role in files), "")
-    if file and file not in reported and operators and links is not None:
-        _tell_links_apart(reading, file, operators, links)
+    is_told = reported & {file, basename(files.get("communication", ""))}
+    if not file or is_told or not operators or links is None:
+        return False
+    return _tell_links_apart(reading, file, operators, links)
 
 
 def _tell_missing_files(
@@ -93,15 +97,19 @@ def _tell_missing_files(
         reading.problem(fact("no_communication_data", files=tuple(missing)), file, advice)
 
 
-def _tell_links_apart(reading: Reading, file: str, operators: Places, links: Places) -> None:
-    """Tell of groups that carried something in a step and have no link, and of links without operators.
+def _tell_links_apart(reading: Reading, file: str, operators: Places, links: Places) -> bool:
+    """Tell of groups that carried something in a step and have no link, of links without operators or unlike.
 
     On all real captures there are both. A name that is spoiled in one table costs the links of its group.
     """
     steps = {step for step, _ in operators}  # others are silent
+    both = {at for at in operators.keys() & links.keys() if np.isfinite((operators[at], links[at])).all()}
+    differing = {at for at in both if not np.allclose(operators[at][1:], links[at][1:], _SUMS_AGREE, 1.0)}
+    are_at_odds = len(differing) > len(both) / 2
     kinds: tuple[tuple[str, Set[Place], Set[Place]], ...] = (
-        ("no_link_in_it", {at for at, moved in operators.items() if moved}, links.keys()),
+        ("no_link_in_it", {at for at, own in operators.items() if own.moved_bytes > 0.0}, links.keys()),
         ("no_operator_of_links", {at for at in links if at[0] in steps}, operators.keys()),
+        ("links_differ", both, both - differing if are_at_odds else both),
     )
     why = [
         fact(kind, n_lacking=n, n_groups=len(all_of_them))
@@ -110,6 +118,7 @@ def _tell_links_apart(reading: Reading, file: str, operators: Places, links: Pla
     ]
     if why:
         reading.problem(why[0], file, "parse_again", *why[1:])
+    return are_at_odds
 
 
 def _database(files: Mapping[str, str]) -> str:

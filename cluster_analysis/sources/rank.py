@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -30,9 +31,9 @@ from cluster_analysis.sources.errors import (
     unheard,
 )
 from cluster_analysis.sources.iterations.rank import read_iteration_export
-from cluster_analysis.sources.measured import without_steps_at_odds
-from cluster_analysis.sources.missing import Place, Places, tell_what_is_missing
-from cluster_analysis.sources.names import is_group
+from cluster_analysis.sources.measured import MEASURED_LINKS, without_steps_at_odds, without_values
+from cluster_analysis.sources.missing import tell_what_is_missing
+from cluster_analysis.sources.places import links_in, operators_in
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
@@ -54,10 +55,9 @@ from cluster_analysis.sources.text.timeline_json import (
     read_timeline_steps,
     slice_number,
 )
-from cluster_analysis.tables.hccl_names import OWN_GROUP_PREFIX
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
-from cluster_analysis.tables.schema import TRANSPORT_BYTES, one_behind_the_other, rows_of
+from cluster_analysis.tables.schema import TRANSPORT_COLUMNS, one_behind_the_other
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId
 
@@ -164,12 +164,16 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
         readings,
         metadata,
         _by_rank(steps, readings, _step_times),
-        _by_rank(collectives, readings, lambda one: _places_in(one, (*TRANSPORT_BYTES, "payload_bytes"))),
-        _by_rank(links, readings, lambda one: _places_in(one, ("size_bytes",))),
+        _by_rank(collectives, readings, operators_in),
+        _by_rank(links, readings, links_in),
         strict=True,
     )
-    for reading, own, own_steps, own_operators, own_links in of_ranks:
-        tell_what_is_missing(reading, own, own_steps, own_operators, own_links)
+    at_odds = [int(own[0].source.rank) for own in of_ranks if tell_what_is_missing(*own)]
+    links = [one and _unjudged(one, at_odds, MEASURED_LINKS) for one in links]
+    communication = [
+        one and replace(one, collectives=_unjudged(one.collectives, at_odds, TRANSPORT_COLUMNS))
+        for one in communication
+    ]
     figures = ranks.each(read_figures)
     apis = ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db["apis"])
     figures += [{"apis": one} for one in apis if one is not None]
@@ -293,18 +297,9 @@ def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]
     return found
 
 
-def _places_in(table: pa.Table, sizes: Sequence[str]) -> Mapping[int, Places]:
-    """Return the steps and groups for which a table has rows, and whether they carried something, by rank."""
-    found: dict[int, dict[Place, bool]] = defaultdict(dict)
-    rows = table.select(["rank", "step", "group", *sizes]).group_by(
-        ["rank", "step", "group"], use_threads=False
-    )
-    names = ("rank", "step", "group", *(f"{name}_max" for name in sizes))
-    for rank, step, group, *largest in rows_of(rows.aggregate([(name, "max") for name in sizes]), *names):
-        is_named = is_group(group or "") and not group.startswith(OWN_GROUP_PREFIX)
-        place = (step, group if is_named else "")
-        found[rank][place] = found[rank].get(place, False) or any(largest)
-    return found
+def _unjudged(table: pa.Table, ranks: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Return the table with null in `columns` of some ranks."""
+    return without_values(table, np.isin(table["rank"].to_numpy(), ranks), columns)
 
 
 def _together(tables: Mapping[str, Sequence[pa.Table | None]]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
     is_step = pc.is_valid(iterations["step"])
     damaged = pc.and_(pc.fill_null(off, True), is_step)
     n_damaged = pc.sum(damaged).as_py() or 0
-    tell_left_out(remark, n_damaged, "step", "not_sum_of_parts")
+    tell_left_out(remark, n_damaged, "step", "contradicts_itself")
     return iterations.filter(pc.invert(damaged))
 
 

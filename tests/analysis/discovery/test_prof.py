@@ -62,17 +62,17 @@ def test_step_times_of_a_text_export_come_from_its_overlap_analysis(tmp_path: Pa
     prof = without_database(tmp_path)
     events = [
         overlap("Computing", "1736408883732241.500", 10.5),
-        overlap("Communication", "1736408883732247.500", 8.0),
-        overlap("Communication(Not Overlapped)", "1736408883732252.000", 3.5),
-        overlap("Free", "1736408883732255.500", 1.0),
+        overlap("Communication", "1736408883732247.500", 106_000.0),
+        overlap("Communication(Not Overlapped)", "1736408883732252.000", 105_995.5),
+        overlap("Free", "1736408883838247.500", 1.0),
         overlap("Computing", "1736408883732241.500", 99.0) | {"pid": 3},
     ]
     write_timelines(prof, **{"20250109123456": events})
     tables = read_rank(discover(tmp_path).sources[0])
     assert tables.problems == ()
     (step,) = tables.steps.to_pylist()
-    assert (step["computing_us"], step["communication_us"], step["overlapped_us"]) == (10.5, 8.0, 4.5)
-    assert (step["free_us"], step["stage_us"], step["bubble_us"]) == (1.0, 15.0, None)
+    assert (step["computing_us"], step["communication_us"], step["overlapped_us"]) == (10.5, 106_000.0, 4.5)
+    assert (step["free_us"], step["stage_us"], step["bubble_us"]) == (1.0, 106_007.0, None)
 
 
 def overlap(name: str, begin: object, length: float) -> dict[str, object]:

@@ -134,21 +134,31 @@ def step_csv(rows: Mapping[str, Sequence[float]], header: str = STEP_HEADER) -> 
     return "\n".join([header, *(",".join(map(str, (step, *row))) for step, row in rows.items())]) + "\n"
 
 
+#: While one of them runs, STEP_ROW communicates.
 OPS = (
     Op(f"hcom_allReduce__210_0_1@{GROUP}"),
     Op(
         f"hcom_reduceScatter__210_1_1@{GROUP}",
         start="1736408883811334.8",
+        elapse=26.90235778125,
         packets={"8.0": (2, 1.0), "4.0": (1, 0.5)},
     ),
     Op(
         f"hcom_send__822_0_1@{GROUP}", transport="RDMA", packets={"20.97152": (1, 0.86381540625)}, is_p2p=True
     ),
 )
+#: Their totals are what OPS carried.
 LINKS = (
     LinkRow(f"allreduce-top1@{GROUP}", 0, 0, "LOCAL", 4.0, 0.01),
     LinkRow(f"allreduce-top1@{GROUP}", 0, 1),
-    LinkRow(f"allreduce-total@{GROUP}", 0, 1, op_name=None, size=75.5, time=4.25),
+    LinkRow(
+        f"allreduce-total@{GROUP}",
+        0,
+        1,
+        op_name=None,
+        size=sum(one.size for one in OPS),
+        time=sum(one.time for one in OPS),
+    ),
 )
 
 

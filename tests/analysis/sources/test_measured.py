@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
@@ -132,8 +135,8 @@ def test_an_operator_that_lasts_longer_than_its_parts_together_has_a_damaged_tim
         text = path.read_text().replace('"Elapse Time(ms)": 79', '"Elapse Time(ms)": 19', 1)
         path.write_text(text if form == "compiled" else text.replace("{", '{"x": {}, ', 1))
         tables = read_rank(source_of(capture))
-    told = [reason(one) for one in tables.problems if "parts" in reason(one)]
-    assert told == ["left out: 1 duration whose parts do not add up"]
+    told = [reason(one) for one in tables.problems if "contradicts" in reason(one)]
+    assert told == ["left out: 1 duration whose entry contradicts itself"]
     assert tables.collectives["elapse_us"].null_count == 1
     assert tables.collectives["start_ns"].null_count == 0
 
@@ -190,7 +193,9 @@ def test_a_step_whose_communication_is_not_the_sum_of_its_parts_is_left_out_and_
     else:
         tables = read_rank(source_of(write_capture(tmp_path, 0, steps=step_csv({"50": STEP_ROW, "51": row}))))
     assert tables.steps["step"].to_pylist() == ([] if in_database else [50])
-    assert "left out: 1 step whose parts do not add up" in [reason(problem) for problem in tables.problems]
+    assert "left out: 1 step whose entry contradicts itself" in [
+        reason(problem) for problem in tables.problems
+    ]
 
 
 def test_a_step_in_which_nothing_was_computed_in_a_database_was_not_measured_either(tmp_path: Path) -> None:
@@ -424,13 +429,76 @@ def test_operators_that_all_began_outside_of_the_steps_are_told(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["text", "database"])
-def test_a_step_whose_computing_covers_more_than_it_lasts_is_left_out_and_told(
-    tmp_path: Path, form: str
+@pytest.mark.parametrize(("column", "name"), [(0, "computing"), (4, "free")])
+def test_a_step_with_a_time_that_is_shorter_than_what_lies_within_is_left_out_and_told(
+    tmp_path: Path, form: str, column: int, name: str
 ) -> None:
+    """What computing covers lies within computing, and the stage within the device's time."""
+    row = [*STEP_ROW]
+    row[column] = 1.0
     if form == "text":
-        steps = step_csv({"50": STEP_ROW, "51": (1.0, *STEP_ROW[1:])})
+        steps = step_csv({"50": STEP_ROW, "51": row})
         tables = read_rank(source_of(write_capture(tmp_path, 0, steps=steps)))
     else:
-        tables = tables_of_damaged_database(tmp_path, "StepTraceTime SET computing = 1.0 WHERE rowid = 1")
-    assert "left out: 1 step whose parts do not add up" in [reason(one) for one in tables.problems]
-    assert 1.0 not in tables.steps["computing_us"].to_pylist()
+        tables = tables_of_damaged_database(tmp_path, f"StepTraceTime SET {name} = 1.0 WHERE rowid = 1")
+    assert "left out: 1 step whose entry contradicts itself" in [reason(one) for one in tables.problems]
+    assert 1.0 not in tables.steps[f"{name}_us"].to_pylist()
+
+
+def stage_of_communication(row: Sequence[float]) -> tuple[float, ...]:
+    """A step of MindSpore: its stage lasts from the first communication to the last."""
+    return (*row[:5], row[5] - 2_000.0, *row[6:])
+
+
+def test_a_stage_that_is_shorter_than_the_devices_time_is_no_contradiction(tmp_path: Path) -> None:
+    steps = step_csv({"50": stage_of_communication(STEP_ROW)})
+    assert read_rank(source_of(write_capture(tmp_path, 0, steps=steps))).problems == ()
+
+
+#: A change of `Transit …` of links in a text, and the same in a database.
+UNLIKE_LINKS = {
+    "another size": ('"Transit Size(MB)": ', "transit_size = transit_size * 10"),
+    "another time": ('"Transit Time(ms)": ', "transit_time = transit_time * 10"),
+}
+
+
+@pytest.mark.parametrize("form", ["compiled", "Python", "database"])
+@pytest.mark.parametrize("change", UNLIKE_LINKS)
+def test_links_that_carried_something_else_than_operators_are_told_and_neither_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, form: str
+) -> None:
+    text, sql = UNLIKE_LINKS[change]
+    if form == "database":
+        tables = tables_of_damaged_database(tmp_path, f"CommAnalyzerMatrix SET {sql}")
+    else:
+        capture = write_capture(tmp_path, 0)
+        path = capture / OUTPUT / "communication_matrix.json"
+        scaled = re.compile(f"(?<={re.escape(text)})[0-9.]+")
+        path.write_text(scaled.sub(lambda number: repr(float(number[0]) * 10), path.read_text()))
+        if form == "Python":
+            monkeypatch.setenv(CHOICE, "python")
+        tables = read_rank(source_of(capture))
+    (problem,) = tables.problems
+    assert (problem.kind, problem.advice) == ("links_differ", "parse_again")
+    for column in (tables.links["size_bytes"], tables.links["time_us"], tables.collectives["hccs_bytes"]):
+        assert column.null_count == len(column)
+    assert tables.collectives["elapse_us"].null_count == 0
+
+
+def test_links_of_few_groups_that_are_unlike_their_operators_cost_nothing(tmp_path: Path) -> None:
+    """In a job on GPUs whose messages were written in the form of torch_npu one group of four was."""
+    steps = [f"step{number}" for number in (50, 51, 52)]
+    unlike = (replace(LINKS[-1], size=1.0),)
+    links = {step: unlike if step == "step50" else LINKS for step in steps}
+    rows = step_csv({step.removeprefix("step"): STEP_ROW for step in steps})
+    capture = write_capture(tmp_path, 0, ops=dict.fromkeys(steps, OPS), links=links, steps=rows)
+    tables = read_rank(source_of(capture))
+    assert tables.problems == ()
+    assert tables.links["size_bytes"].null_count == 0
+
+
+def test_links_that_stay_on_the_device_carried_nothing(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    path = capture / OUTPUT / "communication_matrix.json"
+    path.write_text(path.read_text().replace('"HCCS"', '"LOCAL"'))
+    assert [one.kind for one in read_rank(source_of(capture)).problems] == ["links_differ"]

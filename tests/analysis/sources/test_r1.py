@@ -150,7 +150,9 @@ def test_a_point_to_point_operator_names_no_group(tmp_path: Path) -> None:
 def test_a_step_that_is_not_the_sum_of_its_parts_is_left_out_and_told(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1, STEP_2.replace("1800000", "8800000"), STEP_3))
     assert tables.steps["step"].to_pylist() == [1, 3]
-    assert [reason(problem) for problem in tables.problems] == ["left out: 1 step whose parts do not add up"]
+    assert [reason(problem) for problem in tables.problems] == [
+        "left out: 1 step whose entry contradicts itself"
+    ]
 
 
 def test_gpu_operators_of_one_name_do_not_shadow_each_other(tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ def test_columns_of_the_cluster_analysis_count_by_position_because_names_vary(tm
     [
         ("0,6.5,15,5,1.5", "left out: 1 row in which the device computed nothing"),
         ("13.5,-6.5,15,5,1.5", "left out: 1 value below 0, or larger than any can be"),
-        ("13.5,9.5,15,5,1.5", "left out: 1 step whose parts do not add up"),
+        ("13.5,9.5,15,5,1.5", "left out: 1 step whose entry contradicts itself"),
     ],
 )
 def test_a_step_of_the_cluster_analysis_that_was_not_measured_is_told(
