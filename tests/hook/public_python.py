@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import ran
+from tests.commands import HANGS_S, ran
 
 NOBODY = 65534
 _REPOSITORY = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def make_public_python(root: Path) -> Path:
     system_python = Path("/usr/bin/python3")
     if not system_python.exists():
         pytest.skip("there is no /usr/bin/python3 that every user can run")
-    subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=120)
+    subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=HANGS_S)
     (packages,) = root.glob("lib/python*/site-packages")
     for package in _REPOSITORY.glob("cluster_*"):
         # With what is compiled of it: other users may not write that down, and would compile at each start.

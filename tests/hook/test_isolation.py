@@ -11,7 +11,7 @@ import pytest
 from cluster_hook.isolation import Identity, child_environment, our_command
 from cluster_hook.job import job_to_text
 from cluster_hook.processes import run_command
-from tests.commands import ran
+from tests.commands import HANGS_S, ran
 from tests.hook.jobs import a_job
 
 #: Modules of ours, of the standard library and of others, as a user's work directory may hold them.
@@ -49,7 +49,7 @@ def test_no_command_imports_what_pythons_variables_name(
     poisoned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(poisoned))
-    end = run_command(our_command("cluster_hook", "--version"), name="it", deadline_s=120, capture=True)
+    end = run_command(our_command("cluster_hook", "--version"), name="it", deadline_s=HANGS_S, capture=True)
     assert (end.code, end.stdout.split()[0]) == (0, "cluster-hook")
     expect_untouched(poisoned)
 
@@ -77,7 +77,7 @@ def test_a_module_that_is_run_has_its_own_name_and_arguments() -> None:
 def test_a_process_that_reads_a_jobs_data_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_HOOK_WEBHOOK_URL", "https://s3cret")
     code = "import os; print('s3cret' in str(os.environ), 'PATH' in os.environ)"
-    end = run_command([sys.executable, "-c", code], name="it", deadline_s=120, capture=True)
+    end = run_command([sys.executable, "-c", code], name="it", deadline_s=HANGS_S, capture=True)
     assert end.stdout == "False True\n"
 
 

@@ -17,7 +17,7 @@ from cluster_hook.job import Wording
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.json_lines import print_ended
 from tests.chinese import english_in
-from tests.commands import program, ran
+from tests.commands import HANGS_S, program, ran
 from tests.hook.kubernetes.sweep_site import Site
 from tests.hook.spool.spool_site import STAND_IN
 
@@ -105,7 +105,7 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", *output]
     with Path("/dev/full").open("w") as log:
         ended = subprocess.run(
-            command, stdout=log, stderr=subprocess.PIPE, timeout=120, check=False, env=_ENVIRONMENT
+            command, stdout=log, stderr=subprocess.PIPE, timeout=HANGS_S, check=False, env=_ENVIRONMENT
         )
 
     assert list(spool.keys("pending")) == []

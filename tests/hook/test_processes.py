@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from cluster_hook.processes import run_command
+from tests.commands import HANGS_S, ended, wait_until
 
 
 def python(code: str) -> list[str]:
@@ -20,22 +20,22 @@ def python(code: str) -> list[str]:
 
 
 def test_a_command_that_ends_well_gives_its_output() -> None:
-    end = run_command(python("print('hello')"), name="it", deadline_s=120, capture=True)
+    end = run_command(python("print('hello')"), name="it", deadline_s=HANGS_S, capture=True)
     assert (end.code, end.stdout) == (0, "hello\n")
 
 
 def test_a_failure_is_said_with_the_last_line_of_stderr() -> None:
     code = "import sys; print('first', file=sys.stderr); print('why\\n', file=sys.stderr); sys.exit(3)"
-    assert run_command(python(code), name="it", deadline_s=120).reason == "it ended with code 3: why"
+    assert run_command(python(code), name="it", deadline_s=HANGS_S).reason == "it ended with code 3: why"
 
 
 def test_a_crash_names_the_signal() -> None:
     code = "import os; os.kill(os.getpid(), 9)"
-    assert run_command(python(code), name="it", deadline_s=120).reason == "it was killed by SIGKILL"
+    assert run_command(python(code), name="it", deadline_s=HANGS_S).reason == "it was killed by SIGKILL"
 
 
 def test_a_command_that_is_not_there_is_a_value_too() -> None:
-    end = run_command(["/no/such/command"], name="it", deadline_s=120)
+    end = run_command(["/no/such/command"], name="it", deadline_s=HANGS_S)
     assert end.code == 127
     assert "/no/such/command" in end.reason
 
@@ -55,7 +55,7 @@ def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
     code = (
         f"import subprocess; open({str(pid_file)!r}, 'w').write(str(subprocess.Popen(['sleep', '100']).pid))"
     )
-    assert run_command(python(code), name="it", deadline_s=120).code == 0
+    assert run_command(python(code), name="it", deadline_s=HANGS_S).code == 0
     wait_until_gone(int(pid_file.read_text()))
 
 
@@ -75,7 +75,7 @@ def test_a_log_that_takes_nothing_stops_no_command() -> None:
 
 def test_output_that_is_no_text_is_passed_on_all_the_same() -> None:
     end = run_command(
-        python("import os; os.write(2, b'\\xff\\n'); raise SystemExit(1)"), name="it", deadline_s=120
+        python("import os; os.write(2, b'\\xff\\n'); raise SystemExit(1)"), name="it", deadline_s=HANGS_S
     )
     assert end.last_lines == ("\ufffd",)
 
@@ -85,20 +85,19 @@ def test_a_command_gets_its_stdin_and_one_that_ignores_it_is_no_error() -> None:
     end = run_command(
         python("import sys; print(len(sys.stdin.read()))"),
         name="it",
-        deadline_s=120,
+        deadline_s=HANGS_S,
         capture=True,
         stdin=text,
     )
     assert end.stdout == "200000\n"
-    assert run_command(python("pass"), name="it", deadline_s=120, stdin=text).code == 0
+    assert run_command(python("pass"), name="it", deadline_s=HANGS_S, stdin=text).code == 0
 
 
 def test_a_command_is_ended_when_it_is_told_to_stop() -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
-    assert (
-        run_command(python("import time; time.sleep(100)"), name="it", deadline_s=120, stop=stop).code is None
-    )
+    sleeping = python("import time; time.sleep(100)")
+    assert run_command(sleeping, name="it", deadline_s=HANGS_S, stop=stop).code is None
 
 
 def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -> None:
@@ -116,19 +115,16 @@ def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -
         assert hook.stderr is not None
         assert hook.stderr.readline() == "here\n"  # the hook passes it on, so it waits for its command by now
         hook.send_signal(signal.SIGTERM)
-        hook.communicate(timeout=120)
+        ended(hook)
         with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
             os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
 
 
 def wait_until_gone(pid: int) -> None:
-    end_s = time.monotonic() + 120
-    while time.monotonic() < end_s:
+    def is_gone() -> bool:
         try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         except OSError:
-            return
-        if state == "Z":
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"process {pid} still runs")
+            return True
+
+    wait_until(is_gone)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from cluster_tell.metrics import (
     place_metrics,
     write_metrics,
 )
+from tests.commands import HANGS_S, wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 DASHBOARD = json.loads((DEPLOY / "cluster_analysis.dashboard.json").read_text())
@@ -53,34 +53,22 @@ scrape_configs:
 """
 
 
-def free_address() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{one.getsockname()[1]}"
-
-
 def fetch(address: str, path: str) -> str:
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=120) as answer:
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=HANGS_S) as answer:
         return str(answer.read().decode())
 
 
 @contextmanager
-def running(argv: list[str], address: str, ready: str) -> Iterator[None]:
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def running(argv: list[str], log: Path) -> Iterator[str]:
+    """Run a server on a port that it chooses; yields its address."""
+    with log.open("w") as stream:
+        process = subprocess.Popen([*argv, "--web.listen-address=127.0.0.1:0"], stderr=stream)
     try:
-        end_s = time.monotonic() + 120
-        while True:
-            try:
-                fetch(address, ready)
-                break
-            except OSError:
-                assert process.poll() is None, process.communicate()[1]
-                assert time.monotonic() < end_s, f"{argv[0]} does not answer"
-                time.sleep(0.1)
-        yield
+        listens = re.compile(r'"Listening on" address=(\S+)')
+        yield wait_until(lambda: listens.search(log.read_text()), process, log.read_text)[1]
     finally:
         process.terminate()
-        process.communicate(timeout=120)
+        process.wait(HANGS_S)
 
 
 @pytest.fixture(scope="module")
@@ -88,33 +76,24 @@ def exporter(simulated: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A node_exporter over the files of a job with a slow rank, of one that failed, and of the drain."""
     directory, results = tmp_path_factory.mktemp("textfile"), tmp_path_factory.mktemp("results")
     command = [sys.executable, "-m", "cluster_analysis", simulated, f"--output={results}", "-q"]
-    subprocess.run([*command, "--format=json"], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--format=json"], check=True, timeout=HANGS_S, stdout=subprocess.DEVNULL)
     place_metrics(write_metrics(read_document(results / "findings.json"), results), "4711", directory)
     place_metrics(metrics_of_a_failure(time.time()), "4712", directory)
     place_drain_metrics({"pending": 1, "active": 0, "failed": 1}, directory)
-    address = free_address()
     collector = ["--collector.disable-defaults", "--collector.textfile"]
-    argv = [
-        _PROGRAMS[1],
-        *collector,
-        f"--collector.textfile.directory={directory}",
-        f"--web.listen-address={address}",
-    ]
-    with running(argv, address, "/metrics"):
+    argv = [_PROGRAMS[1], *collector, f"--collector.textfile.directory={directory}"]
+    with running(argv, results / "log") as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def prometheus(exporter: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prometheus that scrapes it and has read the rules."""
-    root, address = tmp_path_factory.mktemp("prometheus"), free_address()
+    root = tmp_path_factory.mktemp("prometheus")
     (root / "prometheus.yml").write_text(_CONFIGURATION.format(rules=RULES, target=exporter))
     argv = [_PROGRAMS[0], f"--config.file={root}/prometheus.yml", f"--storage.tsdb.path={root}/data"]
-    with running([*argv, f"--web.listen-address={address}"], address, "/-/ready"):
-        end_s = time.monotonic() + 120
-        while not asked(address, "cluster_analysis_verdict"):
-            assert time.monotonic() < end_s, "nothing is scraped"
-            time.sleep(0.2)
+    with running(argv, root / "log") as address:
+        wait_until(lambda: asked(address, "cluster_analysis_verdict"))
         yield address
 
 
@@ -138,16 +117,17 @@ def test_every_question_of_the_dashboard_has_an_answer(prometheus: str, question
 
 
 def test_every_alert_is_loaded_and_those_that_should_fire_begin_to(prometheus: str) -> None:
-    end_s = time.monotonic() + 120
-    while True:
+    def rules() -> dict[str, Any]:
         (group,) = json.loads(fetch(prometheus, "/api/v1/rules"))["data"]["groups"]
-        states = {rule["name"]: rule["state"] for rule in group["rules"]}
-        if states["TrainingJobDegraded"] == states["TrainingJobAnalysisFailed"] == "pending":
-            break
-        assert time.monotonic() < end_s, states
-        time.sleep(0.2)
-    assert {rule["health"] for rule in group["rules"]} == {"ok"}
-    assert states["TrainingJobNotJudged"] == states["ClusterHookDrainStalled"] == "inactive"
+        return {rule["name"]: rule for rule in group["rules"]}
+
+    def states(*names: str) -> set[str]:
+        return {rules()[name]["state"] for name in names}
+
+    begun = ("TrainingJobDegraded", "TrainingJobAnalysisFailed")
+    wait_until(lambda: states(*begun) == {"pending"}, otherwise=rules)
+    assert {rule["health"] for rule in rules().values()} == {"ok"}
+    assert states("TrainingJobNotJudged", "ClusterHookDrainStalled") == {"inactive"}
 
 
 def test_the_dashboard_asks_for_metrics_that_the_hook_writes_and_uses_its_own_variables() -> None:

@@ -15,6 +15,7 @@ import pytest
 from cluster_run.command_line import interruptible
 from cluster_run.errors import InterruptedRunError
 from tests.analysis.runs import write_small_run
+from tests.commands import ended
 
 
 def test_a_signal_is_no_failure_of_what_it_meets() -> None:
@@ -94,7 +95,7 @@ def test_processes_that_have_just_begun_end_with_their_command(program: str, tmp
         assert started.stderr
         assert "forked\n" in started.stderr
         os.killpg(started.pid, signal.SIGTERM)
-        _, said = started.communicate(timeout=120)
+        _, said = ended(started)
     assert (started.returncode, said.count("\n")) == (130, 1), said
     assert said.startswith(f"{program}: interrupted by SIGTERM")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from cluster_run.errors import ExitCode
 from cluster_tell.outcome import Outcome
 from cluster_tell.teller import N_FAILURES, Teller, TellOptions
 from cluster_tell.webhook import Webhook
+from tests.commands import wait_until
 from tests.hook.http_server import Mailbox, mailbox
 
 
@@ -97,8 +97,7 @@ def test_two_processes_send_nothing_twice(tmp_path: Path, said: dict[str, str]) 
     with mailbox(hang=answers) as box:
         first = Teller(options_for(box.url), said.__setitem__, tmp_path)
         first.tell("1", an_outcome("1"))
-        while not box.received:
-            time.sleep(0.01)
+        wait_until(lambda: box.received)
         with Teller(options_for(box.url), said.__setitem__, tmp_path) as second:
             second.tell("2", an_outcome("2"))
         answers.set()

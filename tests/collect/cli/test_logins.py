@@ -7,10 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
+
+from tests.commands import wait_until
 
 from .conftest import Hosts, on_terminal
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.slow
 #: Makes the terminal on its stdin its own, as a login does, so that the prompt appears there.
 _ON_TERMINAL = """
 import os, sys
+from tests.commands import ended, wait_until
 os.setsid()
 os.close(os.open(os.ttyname(0), os.O_RDWR))
 os.execv(sys.executable, [sys.executable, "-m", "cluster_collect", *sys.argv[1:]])
@@ -66,8 +68,7 @@ def agent(hosts: Hosts) -> Iterator[dict[str, str]]:
     socket = hosts.directory / "ssh" / "agent"
     key = str(hosts.lab.identity_file)
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
-    while not socket.exists():
-        time.sleep(0.02)
+    wait_until(socket.exists, process)
     environment = {"SSH_AUTH_SOCK": str(socket)}
     subprocess.run(["ssh-add", "-q", key], env={**os.environ, **environment}, check=True)
     subprocess.run(["ssh-keygen", "-q", "-p", "-f", key, "-P", "", "-N", "secret"], check=True)

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster_run.manifest import read_manifest
+from tests.commands import ended, wait_until
 
 from .conftest import Hosts
 
@@ -30,9 +30,7 @@ def start(hosts: Hosts, *arguments: str) -> subprocess.Popen[str]:
 
 
 def wait_for_files(run: Path, process: subprocess.Popen[str], n_files: int) -> None:
-    while len([path for path in run.rglob("*.bin") if path.is_file()]) < n_files:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    wait_until(lambda: len([one for one in run.rglob("*.bin") if one.is_file()]) >= n_files, process)
 
 
 @pytest.fixture(autouse=True)
@@ -57,15 +55,12 @@ def test_a_signal_ends_it_with_130_and_the_next_call_fetches_the_rest_only(
     process = start(hosts, "--output", "run", *SLOW)
     wait_for_files(run, process, 3)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = ended(process)
     assert process.returncode == 130
     assert stdout == ""
     assert f"interrupted by {number.name}" in stderr
     assert "Traceback" not in stderr
-    end_s = time.monotonic() + 120
-    while left := _commands(b"tar", str(hosts.directory).encode()):
-        assert time.monotonic() < end_s, left
-        time.sleep(0.1)
+    wait_until(lambda: not _commands(b"tar", str(hosts.directory).encode()))
     assert "go on with: cluster-collect --inventory" in stderr
     assert "--output run" in stderr
     assert not (run / "manifest.json").exists()
@@ -86,12 +81,10 @@ def test_a_signal_ends_it_with_130_and_the_next_call_fetches_the_rest_only(
 def test_the_line_to_go_on_with_names_the_directory_that_was_chosen(hosts: Hosts) -> None:
     hosts.add("alpha", n_files=30, size_bytes=200_000)
     process = start(hosts, *SLOW)
-    while not list(hosts.directory.glob("run-*")):
-        time.sleep(0.02)
-    (run,) = hosts.directory.glob("run-*")
+    (run,) = wait_until(lambda: list(hosts.directory.glob("run-*")), process)
     wait_for_files(run, process, 1)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = ended(process)
     assert f"--output {run.name}" in stderr
 
 
@@ -101,7 +94,7 @@ def test_a_second_signal_ends_it_at_once(hosts: Hosts) -> None:
     wait_for_files(hosts.directory / "run", process, 1)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
+    ended(process)
     assert process.returncode == 130
     assert hosts.collect("--output", "run", "--what", "full").returncode == 0
 
@@ -111,11 +104,9 @@ def test_a_signal_during_a_look_is_130_too(hosts: Hosts, mode: str) -> None:
     asked = hosts.directory / "asked"
     hosts.add("alpha", ForceCommand=f"touch {asked}; exec sleep 60")
     process = start(hosts, mode)
-    while not asked.exists() and process.poll() is None:
-        time.sleep(0.02)
-    assert process.poll() is None, process.communicate()
+    wait_until(asked.exists, process)
     process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = ended(process)
     assert (process.returncode, stdout) == (130, "")
     assert "interrupted by SIGTERM" in stderr
 

@@ -1,8 +1,8 @@
 """A stand-in for msMonitor's daemon, made after its source: one request a connection, one at a time.
 
-Arguments: the port, and, for TLS, the directory of its certificates. It meets the job at ~/dynolog.sock. A
-file ~/drops makes it hold the texts that it has instead of giving them out, as between two polls of a job;
-it makes ~/knows when it knows a job and how far that is.
+Argument, for TLS: the directory of its certificates. It meets the job at ~/dynolog.sock, and writes its
+port to ~/port. A file ~/drops makes it hold the texts that it has instead of giving them out, as between two
+polls of a job; it makes ~/knows when it knows a job and how far that is.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def answer(request: dict[str, object]) -> dict[str, object]:
     }
 
 
-def serve(port: int, certificates: str) -> None:
+def serve(certificates: str) -> None:
     """Answer one connection after the other; what is no request gets no byte."""
     context = None
     if certificates:
@@ -84,7 +84,10 @@ def serve(port: int, certificates: str) -> None:
         context.load_cert_chain(f"{certificates}/server.crt", f"{certificates}/server.key")
         context.load_verify_locations(f"{certificates}/ca.crt")
         context.verify_mode = ssl.CERT_REQUIRED
-    listener = socket.create_server(("127.0.0.1", port))
+    listener = socket.create_server(("127.0.0.1", 0))
+    chosen = Path.home() / "port.new"
+    chosen.write_text(str(listener.getsockname()[1]))
+    chosen.rename(chosen.with_name("port"))
     while True:
         connection, _ = listener.accept()
         connection.settimeout(3)
@@ -110,4 +113,4 @@ def exactly(connection: socket.socket, n_bytes: int) -> bytes:
 
 if __name__ == "__main__":
     threading.Thread(target=hear, daemon=True).start()
-    serve(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "")
+    serve(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -19,6 +19,7 @@ import pytest
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
+from tests.commands import HANGS_S, wait_until
 from tests.needed import need_sshd
 
 HERE = Path(__file__).parent
@@ -27,7 +28,6 @@ _INSIDE = (
     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
     *("sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"),
 )
-_START_S = 60.0
 _END_S = 5.0
 
 
@@ -51,12 +51,10 @@ def children(process: int) -> list[int]:
 
 def wait_until_started(job: Path, n_ranks: int) -> None:
     """Wait until each rank of a job has said in its directory that it runs."""
-    end_s = time.monotonic() + _START_S
-    while len(list(job.glob("*.started"))) < n_ranks:
-        if time.monotonic() > end_s:
-            logs = "".join(path.read_text()[-500:] for path in job.glob("*.log"))
-            raise RuntimeError(f"the job {job.name} does not start: {logs}")
-        time.sleep(0.05)
+    wait_until(
+        lambda: len(list(job.glob("*.started"))) >= n_ranks,
+        otherwise=lambda: "".join(path.read_text()[-500:] for path in job.glob("*.log")),
+    )
 
 
 @dataclass
@@ -228,4 +226,4 @@ class Job:
         """Let it end by itself."""
         (self.directory / "end").touch()
         for process in self.processes.values():
-            process.wait(120)
+            process.wait(HANGS_S)

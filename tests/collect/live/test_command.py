@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from cluster_collect.arguments import parse_arguments
 from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import LOST
 from tests.collect.live.hosts import ROOT, Cluster
-from tests.commands import ran
+from tests.commands import ended, ran, wait_until
 
 
 def command(cluster: Cluster, *arguments: str) -> list[str]:
@@ -83,11 +82,9 @@ def test_ctrl_c_leaves_the_job_as_it_was(cluster: Cluster, tmp_path: Path) -> No
         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    while not all(json.loads(path.read_text())["start_step"] > 0 for path in paths):
-        time.sleep(0.05)
-        assert process.poll() is None
+    wait_until(lambda: all(json.loads(path.read_text())["start_step"] > 0 for path in paths), process)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=120)[1].count("interrupted by SIGINT") == 1
+    assert ended(process)[1].count("interrupted by SIGINT") == 1
     assert process.returncode == 130
     assert [path.read_bytes() for path in paths] == before
 

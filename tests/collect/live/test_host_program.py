@@ -23,6 +23,7 @@ from cluster_collect.live.ways.msmonitor import text_of
 from cluster_collect.live.ways.protocol import Request
 from cluster_collect.live.ways.torch_file import configuration
 from tests.collect.live.hosts import ROOT
+from tests.commands import HANGS_S
 
 LIVE = ROOT / "cluster_collect" / "live"
 SOURCES = sorted((LIVE / "host").glob("*.py"))
@@ -162,7 +163,7 @@ def test_the_program_ends_with_its_input_and_undoes_what_it_was_told_to(tmp_path
         assert ("error" in answer) == (request["do"] == "nonsense")
     assert path.read_text() == "ours"
     process.stdin.close()
-    assert process.wait(120) == 0
+    assert process.wait(HANGS_S) == 0
     process.stdout.close()
     assert path.read_text() == "before"
 

@@ -5,39 +5,34 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster_collect.live.options import LiveOptions
 from cluster_collect.live.outcome import NotCapturedError
-from demo.sshd import free_port
 from tests.collect.live.hosts import HERE, Cluster, LiveHost
 from tests.collect.live.test_file import LIVE, captured
+from tests.commands import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 BY_DAEMON = {"PROF_CONFIG_PATH": "", "MSMONITOR_USE_DAEMON": "1"}
 
 
-@pytest.fixture(name="port")
-def _port() -> int:
-    return free_port("127.0.0.1")
-
-
-def start_daemon(cluster: Cluster, host: LiveHost, port: int, certificates: str = "") -> None:
-    """Start the daemon of a host. Hosts share loopback, so each has a port of its own."""
+def start_daemon(cluster: Cluster, host: LiveHost, *certificates: str) -> LiveOptions:
+    """Start the daemon of a host. Hosts share loopback, so each has a port of its own, which it chooses."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(host.directory)}
-    command = [sys.executable, str(HERE / "daemon.py"), str(port), *([certificates] if certificates else [])]
+    command = [sys.executable, str(HERE / "daemon.py"), *certificates]
     cluster.processes.append(host.enter(command, environment, host.directory / "daemon.log"))
-    while not (host.directory / "dynolog.sock").exists():
-        time.sleep(0.05)
+    wait_until((host.directory / "dynolog.sock").exists)
+    wait_until((host.directory / "port").exists)
+    return replace(LIVE, port=int((host.directory / "port").read_text()))
 
 
 def wait_for_job(host: LiveHost) -> None:
     """Wait until the daemon has heard of the job: at its first poll, and at a step."""
-    while not (host.directory / "knows").exists():
-        time.sleep(0.05)
+    wait_until((host.directory / "knows").exists)
 
 
 def make_certificates(directory: Path) -> Path:
@@ -56,14 +51,11 @@ def make_certificates(directory: Path) -> Path:
     return directory
 
 
-def test_the_daemon_brings_the_same_steps_and_is_idle_afterwards(
-    cluster: Cluster, tmp_path: Path, port: int
-) -> None:
+def test_the_daemon_brings_the_same_steps_and_is_idle_afterwards(cluster: Cluster, tmp_path: Path) -> None:
     cluster.add(1)
-    start_daemon(cluster, cluster.hosts[0], port)
+    live = start_daemon(cluster, cluster.hosts[0])
     cluster.job(environment=BY_DAEMON).start()
     wait_for_job(cluster.hosts[0])
-    live = replace(LIVE, port=port)
     for number in range(2):
         result = captured(cluster, tmp_path / f"run{number}", live)
         assert result.captured.lost == {}
@@ -72,28 +64,28 @@ def test_the_daemon_brings_the_same_steps_and_is_idle_afterwards(
 
 
 def test_a_text_that_the_daemon_would_drop_is_not_taken_for_sent(
-    cluster: Cluster, host: LiveHost, tmp_path: Path, port: int
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    start_daemon(cluster, host, port)
+    live = start_daemon(cluster, host)
     cluster.job(environment=BY_DAEMON).start()
     wait_for_job(cluster.hosts[0])
     (host.directory / "drops").touch()  # the job polls, and a text of ours would wait
     with pytest.raises(NotCapturedError, match=r"not ready for|was dropped"):
-        captured(cluster, tmp_path / "run", replace(LIVE, port=port))
+        captured(cluster, tmp_path / "run", live)
     assert list((host.directory / "prof").rglob("*_ascend_pt")) == []
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/openssl"), reason="no openssl to make certificates with")
 def test_with_certificates_tls_ends_here_and_without_them_the_daemon_is_named(
-    cluster: Cluster, tmp_path: Path, port: int
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     certificates = make_certificates(tmp_path / "certs")
     cluster.add(1)
-    start_daemon(cluster, cluster.hosts[0], port, str(certificates))
+    live = start_daemon(cluster, cluster.hosts[0], str(certificates))
     cluster.job(environment=BY_DAEMON).start()
     wait_for_job(cluster.hosts[0])
     with pytest.raises(NotCapturedError, match=r"does not answer as msMonitor does|closed|reset"):
-        captured(cluster, tmp_path / "plain", replace(LIVE, port=port))
-    result = captured(cluster, tmp_path / "run", replace(LIVE, port=port, certificates=str(certificates)))
+        captured(cluster, tmp_path / "plain", live)
+    result = captured(cluster, tmp_path / "run", replace(live, certificates=str(certificates)))
     assert result.captured.lost == {}
     assert len(list((tmp_path / "run").rglob("step_trace_time.csv"))) == 2

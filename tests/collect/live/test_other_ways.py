@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from cluster_collect.live.outcome import NotCapturedError
 from demo.sshd import free_port
 from tests.collect.live.hosts import HERE, Cluster, LiveHost, wait_until_started
 from tests.collect.live.test_file import LIVE, captured
+from tests.commands import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 PATTERN = r"step: (\d+)"
@@ -86,11 +84,7 @@ def test_servers_of_vllm_are_told_at_once_and_one_without_a_profiler_is_named(
         (host.directory / "vllm").write_text((HERE / "standin_vllm.py").read_text())
         environment = {"PATH": os.environ["PATH"], "VLLM_TORCH_PROFILER_DIR": str(profiles)}
         cluster.processes.append(host.enter(command, environment, host.directory / "vllm.log"))
-        while True:
-            with contextlib.suppress(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            time.sleep(0.05)
+        wait_until((host.directory / "serves").exists, cluster.processes[-1])
     result = captured(cluster, tmp_path / "run", replace(LIVE, quorum=1)).captured
     assert {host: why.word for host, why in result.lost.items()} == {"2": "refused"}
     assert "--profiler-config" in result.lost[next(iter(result.lost))].reason

@@ -22,6 +22,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from tests.collect.live.hosts import Cluster, LiveHost
 from tests.collect.live.test_file import LIVE, captured
+from tests.commands import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -63,16 +64,13 @@ def processes(host: LiveHost, name: str) -> list[int]:
 
 def monitor(host: LiveHost) -> int:
     """The process that reads the configuration of a host; it gives itself its name after the ranks began."""
-    while not (there := processes(host, "DynMonitorProc")):
-        time.sleep(0.05)
-    return there[0]
+    return wait_until(lambda: processes(host, "DynMonitorProc"))[0]
 
 
 def wait_until_taken(host: LiveHost, start: int) -> None:
     """Wait until every rank of a host has taken a configuration that asks for this start."""
     for log in (host.configuration / "log").glob("dp_*.log"):
-        while f"Start step will be set to {start}." not in log.read_text():
-            time.sleep(0.05)
+        wait_until(lambda log=log: f"Start step will be set to {start}." in log.read_text())
 
 
 def test_two_jobs_that_started_in_one_hour_share_memory_and_neither_is_captured(

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from tests.collect.conftest import Start
 from tests.collect.helpers import PLAIN, OneHost, Recorder, spec_for
+from tests.commands import wait_until
 
 pytestmark = pytest.mark.slow  # tens of MB each
 
@@ -110,9 +110,7 @@ def killed_within_the_file(host: OneHost) -> Path:
     command = [sys.executable, "-m", "tests.collect.transfer.child", str(specs), str(run), str(5 * MIB)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
     try:
-        while not (parts := [part for part in cuts_in(run) if _size_bytes(part) >= at_least]):
-            assert process.poll() is None
-            time.sleep(0.01)
+        parts = wait_until(lambda: [one for one in cuts_in(run) if _size_bytes(one) >= at_least], process)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

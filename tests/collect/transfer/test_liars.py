@@ -28,6 +28,7 @@ from demo.sshd import SshLab, SshServer
 from tests.collect.helpers import FULL, PLAIN, OneHost, collected, make_capture, spec_for, through, tree
 from tests.collect.liar import GOOD, LISTING, TOOLS, Liar, entry, met, nothing, sending
 from tests.collect.paramiko_server import ParamikoServer, spec_of
+from tests.commands import wait_until
 
 pytestmark = pytest.mark.slow  # many servers are started
 Keys = tuple[Path, Path]
@@ -156,8 +157,7 @@ def test_the_manifest_of_the_others_is_there_while_one_still_drips(host: OneHost
 
     def drips_until_the_manifest_is_there(channel: paramiko.Channel, marker: bytes) -> None:
         with suppress(OSError):
-            while not manifest.exists():
-                time.sleep(0.05)
+            wait_until(manifest.exists)
             seen.append({host["host"]: host["state"] for host in json.loads(manifest.read_text())["hosts"]})
             channel.close()
 

@@ -23,7 +23,7 @@ from demo.sshd import SshLab, make_key
 from tests.collect.conftest import Start
 from tests.collect.helpers import BOTH, FULL, OneHost, Recorder
 from tests.collect.paramiko_server import ParamikoServer, spec_of
-from tests.commands import ran
+from tests.commands import ran, wait_until
 
 pytestmark = pytest.mark.slow  # many servers are started
 PASSPHRASE = "s3cret words"
@@ -33,8 +33,7 @@ PASSPHRASE = "s3cret words"
 def agent(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     socket = tmp_path / "agent"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
-    while not socket.exists():
-        assert process.poll() is None
+    wait_until(socket.exists, process)
     monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
     yield
     process.send_signal(signal.SIGTERM)

@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from cluster_hook.follow import dask_allocation
 from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
-from tests.commands import ran
+from tests.commands import HANGS_S, ran, wait_until
 
 _NAMES = ("scheduler.worker-ttl", "scheduler.allowed-failures", "comm.require-encryption")
 
@@ -55,11 +54,7 @@ def encrypted_scheduler(directory: Path) -> Iterator[str]:
     with (directory / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            end_s = time.monotonic() + 120
-            while not (address := dask_allocation._address(file)):
-                assert time.monotonic() < end_s, (directory / "log").read_text()
-                time.sleep(0.1)
-            yield address
+            yield wait_until(lambda: dask_allocation._address(file), otherwise=(directory / "log").read_text)
         finally:
             process.terminate()
             process.wait(60)
@@ -73,7 +68,7 @@ def is_let_in(address: str, keys: Path | None) -> bool:
     context.verify_mode = ssl.CERT_NONE
     if keys is not None:
         context.load_cert_chain(keys / "cert.pem", keys / "key.pem")
-    with socket.create_connection((host, int(port)), timeout=120) as connection:
+    with socket.create_connection((host, int(port)), timeout=HANGS_S) as connection:
         try:
             with context.wrap_socket(connection) as encrypted:
                 return encrypted.recv(1) != b""

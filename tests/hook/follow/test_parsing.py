@@ -12,6 +12,7 @@ import pytest
 from cluster_hook.follow import captures
 from cluster_hook.follow.captures import wait_until_parsed
 from cluster_run.layout import PARSED_MARK_NAME
+from tests.commands import HANGS_S
 
 
 def a_capture(root: Path, rank: int, *, done: bool, age_s: float = 0.0) -> Path:
@@ -43,7 +44,7 @@ def test_a_capture_that_is_being_parsed_is_waited_for(
     waiting.join(0.3)
     assert waiting.is_alive()
     (late / PARSED_MARK_NAME).touch()
-    waiting.join(120)
+    waiting.join(HANGS_S)
     assert not waiting.is_alive()
 
 

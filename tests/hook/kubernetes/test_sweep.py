@@ -17,6 +17,7 @@ from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError
 from cluster_hook.kubernetes.sweep import Swept, sweep
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from cluster_run.errors import InputError
+from tests.commands import HANGS_S
 from tests.hook.kubernetes.sweep_site import ASCEND, BATCH, ENDED, RUNNING, VOLCANO, Site
 
 
@@ -174,7 +175,7 @@ def test_data_that_never_stop_growing_are_read_in_the_end(site: Site) -> None:
 
 def test_of_two_sweeps_at_once_one_takes_the_job(site: Site) -> None:
     site.add_job("train")
-    both_listed = threading.Barrier(2, timeout=120)
+    both_listed = threading.Barrier(2, timeout=HANGS_S)
     ends: list[list[tuple[str, str]]] = []
 
     def one_sweep(holder: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from cluster_hook.kubernetes.readable import why_unreadable
 from cluster_hook.kubernetes.trainingjob import FINALIZER
+from tests.commands import HANGS_S
 from tests.hook.kubernetes.sweep_site import BATCH, ENDED, RUNNING, Site
 from tests.hook.public_python import NOBODY, public_directory
 
@@ -92,8 +93,8 @@ def test_what_root_wrote_for_itself_is_told_with_what_to_do(mode: int, closed: b
         said = fork.Queue()
         child = fork.Process(target=as_nobody, args=(public / "job", said))
         child.start()
-        why = said.get(timeout=120)
-        child.join(120)
+        why = said.get(timeout=HANGS_S)
+        child.join(HANGS_S)
     if closed:
         assert "job/x_ascend_pt first (user 0, group 0, mode 07" in why
         assert "umask 022" in why

@@ -16,6 +16,7 @@ from cluster_hook.cli import main
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, write_request
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from cluster_run.errors import ExitCode
+from tests.commands import HANGS_S
 from tests.hook.kubernetes.sweep_nodes import NO_TIME, NODES, Nodes, ran_until, rank_table, touch_all
 from tests.hook.kubernetes.sweep_site import ENDED, RUNNING, VOLCANO
 
@@ -225,7 +226,7 @@ def test_a_collector_that_runs_takes_a_new_request_and_ends_when_kubernetes_says
         assert (told["schema"], told["node"]) == ("cluster-hook-node-collected/1", "node-a")
         assert told["reason"] == ""
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == ExitCode.INTERRUPTED
+        assert process.wait(HANGS_S) == ExitCode.INTERRUPTED
     finally:
         process.kill()
         process.communicate()

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,9 @@ from cluster_hook.spool.drain import DrainOptions, drain
 from cluster_hook.spool.spool import Attempts, Spool
 from cluster_run.errors import InputError
 from cluster_tell.metrics import place_metrics
+from tests.commands import ended, wait_until
 from tests.hook.http_server import mailbox
 from tests.hook.spool.spool_site import Site
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end_s, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def release(fifo: Path) -> None:
@@ -78,7 +71,7 @@ def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
     wait_until(site.spool.path("done", "2", ".json").exists)
     assert site.keys("active") == ["1"]
     release(fifo)
-    process.communicate(timeout=120)
+    ended(process)
 
 
 @pytest.mark.slow
@@ -90,7 +83,7 @@ def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site
     time.sleep(2.5)  # the drain has looked for requests twice
     assert site.spool.attempts("1").number == 1
     release(fifo)
-    process.communicate(timeout=120)
+    ended(process)
 
 
 @pytest.mark.slow
@@ -221,7 +214,7 @@ def test_a_request_whose_worker_outlived_its_drain_is_taken_by_a_drain_that_work
     assert site.keys("active") == ["2"]
     orphaned.unlink()
     release(busy)
-    second.communicate(timeout=120)
+    ended(second)
 
 
 def test_a_drain_that_dies_between_two_steps_loses_no_request(site: Site) -> None:
@@ -235,7 +228,7 @@ def test_a_second_drain_ends_at_once(site: Site) -> None:
     with site.spool.drain_lock() as is_ours:
         assert is_ours
         second = site.start_drain()
-        _, said = second.communicate(timeout=120)
+        _, said = ended(second)
     assert second.returncode == 0
     assert "another drain" in said
 
@@ -250,7 +243,7 @@ def test_no_more_than_the_limit_run_at_once(site: Site) -> None:
     for end in open_ends:
         end.close()
     release(fifos[2])
-    process.communicate(timeout=120)
+    ended(process)
     assert site.keys("active") == []
 
 
@@ -259,7 +252,7 @@ def test_a_drain_that_is_told_to_stop_puts_its_requests_back_uncounted(site: Sit
     process = site.start_drain()
     with fifo.open("w"):
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=120)
+        ended(process)
     assert process.returncode == 130
     assert (site.keys("pending"), site.keys("active")) == (["1"], [])
     assert site.spool.attempts("1").number == 0
@@ -287,7 +280,7 @@ def test_a_webhook_that_hangs_stops_no_drain(site: Site, tmp_path: Path) -> None
         wait_until(lambda: len(list((site.spool.root / "done").glob("*.json"))) == 4)
         assert len(box.received) <= 1, "they were done before the first message was answered"
         answers.set()
-        process.communicate(timeout=120)
+        ended(process)
         assert len(box.received) == 4
     assert [site.spool.reported(f"{number}") for number in range(1, 5)] == [""] * 4
 
@@ -296,5 +289,5 @@ def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Sit
     directory = tmp_path / "textfile"
     directory.mkdir()
     place_metrics("cluster_analysis_ranks 8\n", "1", directory, keep_s=-1.0)
-    site.start_drain(f"--prometheus-dir={directory}").communicate(timeout=120)
+    ended(site.start_drain(f"--prometheus-dir={directory}"))
     assert [path.name for path in directory.iterdir()] == ["cluster_hook.prom"]

@@ -17,7 +17,7 @@ from cluster_hook.follow.pipeline import FollowOptions, follow
 from cluster_hook.isolation import identity_of
 from cluster_hook.job import ProfileRequest
 from cluster_run.errors import InputError
-from tests.commands import ran
+from tests.commands import ended, ran
 from tests.hook.jobs import a_job
 from tests.hook.public_python import NOBODY, make_public_python, needs_root, public_directory
 from tests.hook.spool.spool_site import STAND_IN, Site
@@ -81,7 +81,7 @@ def test_a_drain_that_finds_no_scontrol_says_so_and_keeps_the_request(site: Site
     empty.mkdir()
     site.drop("1")
     process = site.start_drain(path=str(empty))
-    said, _ = process.communicate(timeout=120)
+    said, _ = ended(process)
     assert process.returncode == 1
     assert "1 unasked" in said
     assert "scontrol" in said

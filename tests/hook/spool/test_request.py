@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cluster_hook.spool.request import exit_words, parse_request_file
 from cluster_run.errors import InputError
+from tests.commands import HANGS_S
 
 EPILOG = Path(__file__).parents[3] / "deploy" / "slurm" / "epilog_slurmctld.sh"
 # What slurmctld 22.05.8 gives its epilog, as far as it matters.
@@ -36,7 +37,7 @@ def run_epilog(spool: Path, changes: Mapping[str, str] | None = None) -> subproc
         [EPILOG],
         env={**_VARIABLES, **(changes or {}), "CLUSTER_HOOK_SPOOL": str(spool)},
         capture_output=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
         stdin=subprocess.DEVNULL,
     )
