@@ -89,10 +89,10 @@ TOLD = {
         f"the costliest {WORDS[LIMITS.max_info]} stay",
         f"anybody has {WORDS[LIMITS.min_peers]} peers",
     ],
-    **{
-        page: [f"each time what adds most, {WORDS[judging.N_IN_TURN]} at most"]
-        for page in ("docs/findings.md", "cluster_run/schemas/findings.schema.json")
-    },
+    "docs/findings.md": [f"the one that adds most, up to {WORDS[judging.N_IN_TURN]} parts"],
+    "cluster_run/schemas/findings.schema.json": [
+        f"each time what adds most, {WORDS[judging.N_IN_TURN]} at most"
+    ],
     "docs/hooks.md": [f"The drain tries {WORDS[DrainOptions.n_attempts]} times", f"try for {KEPT[0]}"],
     "docs/hooks-reference.md": [f"tries it again, for {KEPT[0]}"],
     "docs/zh/hooks.md": [f"保留{KEPT[1]}"],
