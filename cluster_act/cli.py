@@ -19,7 +19,7 @@ from cluster_fleet.judging.probes import CLEARED, CONFIRMED, OPEN, PROBE, device
 from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.files import write_text_whole
-from cluster_run.said.chinese import Language
+from cluster_run.said.chinese import COLON, Language
 from cluster_run.standard_streams import write_result
 from cluster_words.headings import of_act
 from cluster_words.phrase import Phrase
@@ -138,17 +138,18 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     way.check()
     # The newest of those that are the same thing.
     for one in {(each["node"], each["unit"]): each for each in standing}.values():
+        where = f"{one['node']}{COLON[language == 'zh']}"
         try:
             said = way.undo(arguments.node_name.in_case(_case_of(one)))
         except (RefusedError, UncertainError) as error:
             n_failed += 1
             how = "refused" if isinstance(error, RefusedError) else "undo_uncertain"
-            write_result(f"{one['node']}: {of_act(how, said=str(error)).of(language)}\n")
+            write_result(f"{where}{of_act(how, said=str(error)).of(language)}\n")
             continue
         for same in standing:
             if (same["node"], same["unit"]) == (one["node"], one["unit"]):
                 fleet.change_action(same["number"], state="undone", undone_s=time.time())
-        write_result(f"{one['node']}: {of_act('undone', said=said).of(language)}\n")
+        write_result(f"{where}{of_act('undone', said=said).of(language)}\n")
     _exclude(arguments, fleet)
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 

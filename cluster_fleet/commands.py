@@ -88,7 +88,8 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
         lost = of_fleet("cost", hours=story.hours_lost).of(language) if is_first else ""
         lines.append(f"  {sentence(story, language)}{lost}")
     if not any(one.is_slow for one in status.stories):
-        lines.append("  " + of_fleet("nobody_known" if status.n_unknown else "nobody").of(language))
+        whom = "nothing_asked" if arguments.command == "show" else "nobody"
+        lines.append("  " + of_fleet(whom, n_unknown=status.n_unknown).of(language))
     lines += ["  " + of_fleet("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
     if status.n_unknown:
         lines.append("  " + of_fleet("unknown", **status.unknown).of(language))

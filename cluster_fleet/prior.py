@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from cluster_fleet.cli import open_fleet
 from cluster_fleet.identity import hosts_of_run
 from cluster_fleet.judging.judge import EFFECTS
-from cluster_fleet.judging.probes import CLEARED, CONFIRMED
+from cluster_fleet.judging.probes import CLEARED, CONFIRMED, device_number
 from cluster_fleet.run_record import fingerprint, units_of
 from cluster_fleet.status import status_of
 from cluster_fleet.story import Story
@@ -51,7 +51,7 @@ def known_before(
         ranks: rank, host and device.
         steps: what the run is recognised by.
         captured: when it was recorded.
-        show_addresses: hosts are called as the rank table does.
+        show_addresses: hosts are called as the fleet does, not by their numbers in the run.
 
     Raises:
         InputError: the database cannot be read, or its hosts are unknown.
@@ -61,9 +61,15 @@ def known_before(
     wanted = {one.key for one in by_rank.values()} | set(hosts)
     with open_fleet(where, without=fingerprint(captured, by_rank, steps)) as fleet:
         status = status_of(fleet, lambda unit: unit.known.key in wanted)
+    # The run's own numbers of its hosts: whatever the fleet calls them, a report names none unasked.
+    called = {one.key: f"host {number}" for number, one in places.hosts.items()}
+    called |= {
+        one.key: f"device {device_number(one.name)} of {called[one.host_key]}" for one in by_rank.values()
+    }
     stories: dict[str, list[Story]] = {}
-    for story in status.stories:
-        stories.setdefault(story.key, []).append(story)
+    for story in (one for one in status.stories if one.key in called):
+        shown = story if show_addresses else replace(story, name=called[story.key])
+        stories.setdefault(story.key, []).append(shown)
     p_slow = {}
     for rank, device in by_rank.items():
         own = [*stories.get(device.key, ()), *stories.get(device.host_key, ())]

@@ -25,7 +25,8 @@ _WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2, "replaced": 2}
 class Status:
     """The fleet: those that are not simply healthy, the worst first, and how many there are at all.
 
-    `n_unknown` are neither healthy nor slow as far as is known, `n_few` of them in too few runs.
+    `n_unknown` are neither healthy nor slow as far as is known, `n_few` of them in too few runs; of those
+    that were asked for, if any were.
     """
 
     stories: tuple[Story, ...]
@@ -131,6 +132,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None) -> Sta
             if is_asked or (is_news and (wanted is None or number in of_wanted)):
                 stories.append(beside.story(judged, at, number, history))
     unknown |= dict.fromkeys(unmeasured, True)
+    unknown = {one: is_few for one, is_few in unknown.items() if wanted is None or wanted(units[one])}
     of_host: dict[str, int] = defaultdict(int)
     for story in stories:
         of_host[story.host] += story.n_episodes

@@ -129,6 +129,8 @@ def test_it_speaks_chinese_and_writes_down_english(
     assert "尚未撤销" in capsys.readouterr().out
     assert main(["--log", "--db", db, "--lang", "zh"]) == ExitCode.DONE
     assert "done: device 1 of node001: slow since" in capsys.readouterr().out
+    assert main(["--undo", "all", "--db", db, *by_command, "--lang", "zh", "--apply"]) == ExitCode.DONE
+    assert capsys.readouterr().out.startswith("node001：已撤销：")
 
 
 def test_clusterd_is_told_of_the_devices_of_the_log_though_the_fleet_has_forgotten_them(
@@ -286,7 +288,7 @@ def test_what_may_be_no_device_s_fault_is_no_reason_to_act(
     findings.write_text(json.dumps({**document, "findings": changed}))
     capsys.readouterr()
     assert main([str(run), "--unconfirmed"]) == ExitCode.DONE
-    assert "host-" not in capsys.readouterr().out
+    assert capsys.readouterr().out == "no device or host to act on\n"
 
 
 def test_the_alarm_of_a_run_has_the_name_that_the_fleet_knows(

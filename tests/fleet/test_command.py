@@ -24,7 +24,6 @@ from cluster_run.facts import fact
 from cluster_run.findings import ALARMS
 from cluster_run.ids import HostId
 from cluster_run.manifest import Chip, Hardware, Manifest, manifest_to_json, read_manifest
-from cluster_run.said.chinese import in_chinese
 from cluster_words.notes import note as note_of
 from tests.commands import ran
 from tests.fleet.conftest import N_RUNS
@@ -322,13 +321,19 @@ def test_a_finding_quotes_what_the_fleet_knows_of_whom_it_names(
     (alarm,) = [one for one in document["findings"] if one["severity"] != "info"]
     (quoted,) = [one for one in alarm["facts"] if one["kind"] == "fleet_slow"]
     # The run itself is in the fleet, and is no witness in its own case.
-    assert (quoted["unit"][:8], quoted["n_runs"]) == ("device 1", N_RUNS - 1)
+    assert (quoted["unit"], quoted["n_runs"]) == ("device 1 of host 2", N_RUNS - 1)
     assert quoted["low"] <= 0.08 <= quoted["high"] + 0.005
-    chinese = in_chinese(quoted["unit"])
-    for language, said in (("en", "By the fleet, device 1 of"), ("zh", f"据机群记录，{chinese}：")):
-        assert analyse([*argv, "--lang", language]) == ExitCode.DONE
-        # A line may end at any space, and one of Chinese at any character.
-        assert "".join(said.split()) in "".join(capsys.readouterr().out.split())
+    for language, said, named in (
+        ("en", "By the fleet, device 1 of host 2:", "By the fleet, device 1 of 10.20.0.2:"),
+        ("zh", "据机群记录，主机 2 的设备 1：", "据机群记录，10.20.0.2 的设备 1："),
+    ):
+        # The fleet knows the names of hosts; a report names them only where it is asked to.
+        for run in runs:
+            main(["add", str(run), "--db", db, "-q", "--show-addresses"])
+        for more, shown in (((), said), (("--show-addresses",), named)):
+            assert analyse([*argv, "--lang", language, *more]) == ExitCode.DONE
+            # A line may end at any space, and one of Chinese at any character.
+            assert "".join(shown.split()) in "".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.slow
@@ -368,4 +373,5 @@ def test_the_page_and_the_terminal_speak_chinese(
     assert main(["status", "--db", db, "--page", str(page), "--lang", "zh"]) == ExitCode.FINDINGS
     for text in (capsys.readouterr().out, page.read_text()):
         assert "（首个作业）起变慢" in text
+        assert not re.search("[一-鿿][.:;]", text), "an English mark behind Chinese"
         assert "slow since" not in text

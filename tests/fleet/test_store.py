@@ -137,8 +137,22 @@ def test_a_device_that_no_run_compared_is_shown_as_one_that_cannot_be_told(
     with Fleet(tmp_path / "fleet.db") as fleet:
         fleet.add(replace(record(0, np.zeros(40)), series=[]))
     assert main(["show", "node003:1", "--db", str(tmp_path / "fleet.db")]) == ExitCode.DONE
-    assert "no device or host is slow, as far as can be told" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert (
+        "  nothing of this is slow, as far as can be told\n  1 device or host cannot be told yet: 1 in"
+        in said
+    )
     assert main(["show", "node011:1", "--db", str(tmp_path / "fleet.db")]) == ExitCode.FAILED
+
+
+def test_what_is_shown_of_a_healthy_device_says_nothing_of_others_that_are_slow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            fleet.add(one)
+    assert main(["show", "node003:1", "--db", str(tmp_path / "fleet.db")]) == ExitCode.DONE
+    assert capsys.readouterr().out.endswith(" over 30 jobs\n  nothing of this is slow\n")
 
 
 def test_a_host_whose_devices_are_slow_again_and_again_is_told_as_such(tmp_path: Path) -> None:
