@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from cluster_reduce.form import OF_HOST, SUMMED, TRANSPORTS, Sink, UnfitError, Writer
+from cluster_reduce.form import OF_HOST, SUMMED, TRANSPORTS, UnfitError, Writer
 from cluster_reduce.json_walk import Walk
 from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
@@ -57,18 +57,17 @@ def reduce_communication(content: bytes) -> bytes:
         UnfitError: there is something to report, so that the file travels as it is.
     """
     writer = Writer("communication", len(content))
-    write_operators(content, writer, no_more_than_usual, is_for_sending=True)
+    writer.take(operator_columns(content, no_more_than_usual, is_for_sending=True))
     return writer.content()
 
 
-def write_operators(
-    content: bytes, to: Sink, tell: Callable[..., None], *, is_for_sending: bool = False
-) -> None:
-    """Write the operators of a file.
+def operator_columns(
+    content: bytes, tell: Callable[..., None], *, is_for_sending: bool = False
+) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    """Give the columns of a file's operators, as `Writer.take` takes them.
 
     Args:
         content: the file.
-        to: takes the columns.
         tell: takes facts about it where the rest counts: see `Levels`.
         is_for_sending: whether a host sends it.
 
@@ -80,7 +79,7 @@ def write_operators(
     for level in levels:
         rows.add(level)
     rows.finish(tell)
-    rows.write(to, is_for_sending=is_for_sending)
+    yield from rows.columns(is_for_sending=is_for_sending)
 
 
 class _Rows:
@@ -240,29 +239,29 @@ class _Rows:
     def _groups(self) -> list[str]:
         return [group if mark else "" for _, mark, group in (key.rpartition("@") for key in self._keys)]
 
-    def write(self, to: Sink, *, is_for_sending: bool) -> None:
-        """Write the columns."""
+    def columns(self, *, is_for_sending: bool) -> Iterator[tuple[str, str, Sequence[Any]]]:
+        """Give the columns."""
         groups = self._groups()
-        to.ints("step", [level.step for level, _, _ in self._levels])
-        to.ints("is_p2p", [int(level.is_p2p) for level, _, _ in self._levels])
-        to.ints("n_operators", [n_rows for _, n_rows, _ in self._levels])
+        yield "ints", "step", [level.step for level, _, _ in self._levels]
+        yield "ints", "is_p2p", [int(level.is_p2p) for level, _, _ in self._levels]
+        yield "ints", "n_operators", [n_rows for _, n_rows, _ in self._levels]
         split = [key.rpartition("@") for key in self._keys]
-        to.names("name", [name if mark else key for key, (name, mark, _) in zip(self._keys, split)])
-        to.texts("group", groups)
-        to.ints("start_ns", self._starts)
-        to.floats("elapse", self._times["elapse"])
-        to.ints("absent", self._absent)
-        to.ints("entry", self._entries)
-        to.floats("size_mb", self._sizes)
-        to.floats("time_ms", self._carrying)
+        yield "names", "name", [name if mark else key for key, (name, mark, _) in zip(self._keys, split)]
+        yield "texts", "group", groups
+        yield "ints", "start_ns", self._starts
+        yield "floats", "elapse", self._times["elapse"]
+        yield "ints", "absent", self._absent
+        yield "ints", "entry", self._entries
+        yield "floats", "size_mb", self._sizes
+        yield "floats", "time_ms", self._carrying
         if self._nameless:
-            to.ints("nameless", self._nameless)
-        to.ints("packet.step", [step for (step, _, _, _), _, _ in self._sums])
-        to.texts("packet.group", [group for (_, group, _, _), _, _ in self._sums])
-        to.texts("packet.transport", [transport for (_, _, transport, _), _, _ in self._sums])
-        to.floats("packet.size_mb", [size for (_, _, _, size), _, _ in self._sums])
-        to.ints("packet.count", [int(count) for _, count, _ in self._sums])
-        to.floats("packet.time_ms", [time for _, _, time in self._sums])
+            yield "ints", "nameless", self._nameless
+        yield "ints", "packet.step", [step for (step, _, _, _), _, _ in self._sums]
+        yield "texts", "packet.group", [group for (_, group, _, _), _, _ in self._sums]
+        yield "texts", "packet.transport", [transport for (_, _, transport, _), _, _ in self._sums]
+        yield "floats", "packet.size_mb", [size for (_, _, _, size), _, _ in self._sums]
+        yield "ints", "packet.count", [int(count) for _, count, _ in self._sums]
+        yield "floats", "packet.time_ms", [time for _, _, time in self._sums]
         if is_for_sending:
             if any(time is not None and time < 0 for name in SUMMED for time in self._times[name]):
                 raise UnfitError("times below 0")
@@ -272,15 +271,15 @@ class _Rows:
                 raise UnfitError("times that are not their parts together")
             steps = self._steps()
             for name in SUMMED:
-                to.floats(f"sum.{name}", _sums_us(steps, groups, self._times[name]))
+                yield "floats", f"sum.{name}", _sums_us(steps, groups, self._times[name])
             return
         for name in SUMMED:
-            to.floats(name, self._times[name])
-        to.ints("n_places", [n_all for _, _, n_all in self._levels])
-        to.texts("key", [key for key, _, _ in self._places])
+            yield "floats", name, self._times[name]
+        yield "ints", "n_places", [n_all for _, _, n_all in self._levels]
+        yield "texts", "key", [key for key, _, _ in self._places]
         ends = self._walk.bytes_at([place for _, begin, end in self._places for place in (begin, end)])
-        to.ints("begin", ends[::2])
-        to.ints("end", ends[1::2])
+        yield "ints", "begin", ends[::2]
+        yield "ints", "end", ends[1::2]
 
 
 def _is_other_than_its_parts(elapse: float | None, *parts: float | None) -> bool:

@@ -23,8 +23,8 @@ import math
 import re
 import zlib
 from array import array
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
@@ -107,36 +107,7 @@ def why_not_of(path: bytes, begin: bytes) -> str:
     return "" if found == kind else f"it says to be of the kind {str(found)[:40]!r}, not {kind!r}"
 
 
-class Sink:
-    """Takes the columns of a file: a `Writer`, or what keeps them in memory."""
-
-    def ints(self, name: str, values: Sequence[int]) -> None:
-        """Add whole numbers."""
-        raise NotImplementedError
-
-    def floats(self, name: str, values: Sequence[float | None]) -> None:
-        """Add numbers, None for a missing one."""
-        raise NotImplementedError
-
-    def texts(self, name: str, values: Sequence[str | None]) -> None:
-        """Add texts, each distinct one once; None is missing."""
-        raise NotImplementedError
-
-    def names(self, name: str, values: Sequence[str]) -> None:
-        """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
-        if any("\0" in value for value in values):
-            raise UnfitError("a name with a NUL in it")
-        split = [_NUMBER.split(value) for value in values]
-        split = [
-            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
-        ]
-        self.texts(name, ["\0".join(parts[::2]) for parts in split])
-        for at in range(max(map(len, split), default=1) // 2):
-            found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
-            self.ints(f"{name}.{at}", found)
-
-
-class Writer(Sink):
+class Writer:
     """Takes columns and gives the content of the file."""
 
     def __init__(self, kind: str, source_bytes: int) -> None:
@@ -170,6 +141,24 @@ class Writer(Sink):
         )
         joined = b"".join(distinct)
         self._add(name, Packed([joined], {"n": len(joined), "n_planes": 1}), form="bytes")
+
+    def names(self, name: str, values: Sequence[str]) -> None:
+        """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
+        if any("\0" in value for value in values):
+            raise UnfitError("a name with a NUL in it")
+        split = [_NUMBER.split(value) for value in values]
+        split = [
+            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
+        ]
+        self.texts(name, ["\0".join(parts[::2]) for parts in split])
+        for at in range(max(map(len, split), default=1) // 2):
+            found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
+            self.ints(f"{name}.{at}", found)
+
+    def take(self, columns: Iterable[tuple[str, str, Sequence[Any]]]) -> None:
+        """Add columns, each as its form (a method of this class), its name and its values."""
+        for form, name, values in columns:
+            getattr(self, form)(name, values)
 
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""

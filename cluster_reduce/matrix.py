@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from cluster_reduce.form import Sink, Writer
+from cluster_reduce.form import Writer
 from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
 #: No job has ranks of more digits: a damaged one must not become a group of that size.
@@ -23,16 +23,15 @@ def reduce_matrix(content: bytes) -> bytes:
         UnfitError: there is something to report, so that the file travels as it is.
     """
     writer = Writer("matrix", len(content))
-    write_links(content, writer, no_more_than_usual)
+    writer.take(link_columns(content, no_more_than_usual))
     return writer.content()
 
 
-def write_links(content: bytes, to: Sink, tell: Callable[..., None]) -> None:
-    """Write the links of a file.
+def link_columns(content: bytes, tell: Callable[..., None]) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    """Give the columns of a file's links, as `Writer.take` takes them.
 
     Args:
         content: the file.
-        to: takes the columns.
         tell: takes facts about it where the rest counts: see `Levels`.
 
     Raises:
@@ -44,7 +43,7 @@ def write_links(content: bytes, to: Sink, tell: Callable[..., None]) -> None:
         if n_bad:
             values = {"part": "link", "reason": "not_source_destination", "step": level.step}
             tell(("left_out", {"n_parts": n_bad, **values}))
-    rows.write(to)
+    yield from rows.columns()
 
 
 class _Rows:
@@ -78,18 +77,18 @@ class _Rows:
         self._levels.append((level.step, level.is_p2p, len(self._keys) - n_before))
         return n_bad
 
-    def write(self, to: Sink) -> None:
-        """Write the columns."""
-        to.ints("step", [step for step, _, _ in self._levels])
-        to.ints("is_p2p", [int(is_p2p) for _, is_p2p, _ in self._levels])
-        to.ints("n_links", [n_links for _, _, n_links in self._levels])
-        to.names("key", self._keys)
-        to.ints("src_local", [source for source, _ in self._ends])
-        to.ints("dst_local", [destination for _, destination in self._ends])
-        to.texts("transport", self._transports)
-        to.names("op_name", self._operators)
+    def columns(self) -> Iterator[tuple[str, str, Sequence[Any]]]:
+        """Give the columns."""
+        yield "ints", "step", [step for step, _, _ in self._levels]
+        yield "ints", "is_p2p", [int(is_p2p) for _, is_p2p, _ in self._levels]
+        yield "ints", "n_links", [n_links for _, _, n_links in self._levels]
+        yield "names", "key", self._keys
+        yield "ints", "src_local", [source for source, _ in self._ends]
+        yield "ints", "dst_local", [destination for _, destination in self._ends]
+        yield "texts", "transport", self._transports
+        yield "names", "op_name", self._operators
         for column, values in self._figures.items():
-            to.floats(column, values)
+            yield "floats", column, values
 
 
 @lru_cache(maxsize=1 << 16)

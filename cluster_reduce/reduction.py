@@ -18,14 +18,6 @@ OUTPUT_NAME = b"ASCEND_PROFILER_OUTPUT"
 _GAIN = 0.9
 
 
-def _communication(path: bytes) -> bytes:
-    return reduce_communication(_content(path))
-
-
-def _matrix(path: bytes) -> bytes:
-    return reduce_matrix(_content(path))
-
-
 def _database(path: bytes) -> bytes:
     try:
         # Some Pythons are built without sqlite3.
@@ -37,8 +29,8 @@ def _database(path: bytes) -> bytes:
 
 #: By the kind of columns.
 _REDUCERS: dict[str, Callable[[bytes], bytes]] = {
-    "communication": _communication,
-    "matrix": _matrix,
+    "communication": lambda path: reduce_communication(_content(path)),
+    "matrix": lambda path: reduce_matrix(_content(path)),
     "kernels": reduce_kernel_details,
     "timeline": reduce_trace_view,
     "database": _database,

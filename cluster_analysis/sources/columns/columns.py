@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.names import coded_rows
-from cluster_reduce.form import Sink, UnfitError
+from cluster_reduce.form import UnfitError
 from cluster_reduce.json_walk import DamagedError
 from cluster_run.facts import fact
 
@@ -44,41 +44,30 @@ class Columns:
         raise NotImplementedError
 
 
-class _Kept(Sink):
-    """Keeps what it takes."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Sequence[Any]] = {}
-
-    def ints(self, name: str, values: Sequence[Any]) -> None:
-        self.values[name] = values
-
-    floats = texts = names = ints  # what names share is worth being found where they travel
-
-
 class GivenColumns(Columns):
     """Columns in memory, which were never bytes.
 
     Args:
-        write: the reference reader of a file: takes its content, what takes columns, and what takes facts.
+        read: the reference reader of a file: takes its content, and what takes facts.
         content: the file.
         remark: called with what is left out.
     """
 
     def __init__(
-        self, write: Callable[[bytes, Sink, Callable[..., None]], None], content: bytes, remark: Remark
+        self,
+        read: Callable[[bytes, Callable[..., None]], Iterator[tuple[str, str, Sequence[Any]]]],
+        content: bytes,
+        remark: Remark,
     ) -> None:
         def tell(*facts: tuple[str, dict[str, Any]]) -> None:
             remark(*(fact(kind, **values) for kind, values in facts))
 
-        kept = _Kept()
         try:
-            write(content, kept, tell)
+            self._values = {name: values for _, name, values in read(content, tell)}
         except DamagedError as error:
             raise BadFileError(fact(error.kind, **error.values)) from error
         except UnfitError as error:
             raise BadFileError(fact("not_of_form", detail=str(error))) from error
-        self._values = kept.values
 
     def has(self, name: str) -> bool:
         """Return whether there is such a column."""

@@ -31,8 +31,8 @@ from cluster_analysis.sources.errors import FileOfRank, NotTogetherError, Remark
 from cluster_analysis.sources.measured import checked
 from cluster_analysis.sources.text.json_text import has_no_number, read_bytes, read_with_offset
 from cluster_analysis.tables.schema import one_behind_the_other
-from cluster_reduce.communication import write_operators
-from cluster_reduce.matrix import write_links
+from cluster_reduce.communication import operator_columns
+from cluster_reduce.matrix import link_columns
 
 _T = TypeVar("_T")
 
@@ -57,7 +57,7 @@ def read_communication(
         if columns is not None:
             return communication_of(ColumnsFile(columns, "communication"), rank)
         content, n_skipped = read_with_offset(path)
-        given = GivenColumns(write_operators, content, remark)
+        given = GivenColumns(operator_columns, content, remark)
         # Parts of a text go to MindStudio Insight as they are.
         is_copied = with_spans and not has_no_number(content)
         return communication_of(given, rank, n_skipped, with_spans=is_copied)
@@ -78,7 +78,7 @@ def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     def of_one(path: Path, columns: Path | None, rank: int) -> pa.Table:
         given: Columns
         if columns is None:
-            given = GivenColumns(write_links, read_bytes(path), remark)
+            given = GivenColumns(link_columns, read_bytes(path), remark)
         else:
             given = ColumnsFile(columns, "matrix")
         return links_of(given, rank)
