@@ -82,9 +82,9 @@ def subject(finding: Finding) -> Phrase:
     who = Phrase(numbers, numbers)
     if finding.record.subject == "nic":
         who = Phrase(format_ranks(finding.ranks), say("ranks", ranks=numbers).zh)
-        if hosts.en and finding.ranks:
+        if len(finding.hosts) == 1 and finding.ranks:
             who = say("where.ranks", ranks=Phrase(who.en, numbers), hosts=hosts)
-        elif hosts.en:
+        elif not finding.ranks and hosts.en:
             who = named_hosts
         return say(f"subject.{_name(finding)}", who=who)
     if finding.record.subject in ("host", "uplink"):
@@ -108,6 +108,8 @@ def _name(finding: Finding) -> str:
     """Return the key of what a finding is called: its kind, where two sorts of it are not called alike."""
     if finding.kind == "slow_nic" and is_port(finding):
         return "slow_port"
+    if finding.kind == "slow_nic" and len(finding.hosts) > 1:
+        return "slow_rail"
     if any(one.kind == "ranks_pause_by_turns" for one in finding.facts):
         return "scattered_pauses"
     return finding.kind
@@ -121,7 +123,7 @@ def is_port(finding: Finding) -> bool:
 def whom(finding: Finding) -> Phrase:
     """Return what a finding is about, without saying that it is slow: `rank 9`, `the link 2 → 10`."""
     name, subject = _name(finding), str(finding.record.subject)
-    if name in ("slow_port", "scattered_pauses"):
+    if name in ("slow_port", "slow_rail", "scattered_pauses"):
         subject = name
     if subject == "job" or (subject == "link" and not finding.links):
         subject = "host" if finding.hosts and not finding.separable else "rank"

@@ -19,7 +19,7 @@ from cluster_analysis.sentences import changes
 from cluster_run.facts import Fact, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, Pattern, Severity, Verdict, Wait
 from cluster_run.ids import GroupRole, HostId, Rank, Step
-from cluster_run.kinds import OPEN_NOTES
+from cluster_run.kinds import KINDS, OPEN_NOTES
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import in_chinese
@@ -110,8 +110,7 @@ def test_no_name_stands_in_a_table_of_a_file_twice() -> None:
 
 
 def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
-    kinds = set(TERMS_OF_KINDS) - {"slow_port", "scattered_pauses"}
-    for kind in kinds:
+    for kind in KINDS:
         one = finding(kind)
         check = checks.next_check(one)
         assert check.en.endswith(".")

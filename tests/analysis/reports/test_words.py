@@ -30,6 +30,8 @@ from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
+#: What sorts of a kind are called that have a name of their own.
+OTHER_NAMES = ("slow_port", "slow_rail", "scattered_pauses")
 #: Keys that code puts together from a prefix and a value.
 COMPOSED = {
     "verdict": get_args(Verdict),
@@ -38,7 +40,7 @@ COMPOSED = {
     "pattern": get_args(Pattern),
     "confidence": get_args(Confidence),
     "notes": TOLD,
-    "subject": (*get_args(FaultKind), *get_args(WorkloadKind), "slow_port", "scattered_pauses"),
+    "subject": (*get_args(FaultKind), *get_args(WorkloadKind), *OTHER_NAMES),
 }
 PREFIXES = (
     "metric.",
@@ -108,7 +110,7 @@ def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
 
 
 def test_every_kind_has_words_for_terminal_and_ticket():
-    assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind), "slow_port", "scattered_pauses"}
+    assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind), *OTHER_NAMES}
 
 
 @pytest.mark.parametrize(
@@ -261,6 +263,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
             "主机 1 与 2 之间的慢链路",
         ),
         ("slow_nic", (5,), (), "a slow network card of rank 5", "卡 5 的慢网卡"),
+        ("slow_nic", (5, 13), ("1", "2"), "the slow rail of ranks 5,13", "卡 5,13 的慢轨道"),
         ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "卡 5（主机 2）的慢网卡"),
     ],
 )
