@@ -8,8 +8,6 @@ ranks have the same times, the files of one are a copy of the other's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,16 +23,13 @@ from cluster_analysis.tables.schema import CLOCKS
 from cluster_analysis.thresholds.calls import CONNECTED_US, DRIFT, LEAST_TOLERANCE_US
 from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.alignment import connected
-from cluster_analysis.trace.calls import Calls, calls_of
+from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank
 
 _NEVER_US = 1e18
 _UNSURE = -1
-#: Sets of members that are told apart, and where the lead of each next one is taken from among those who are
-#: in none: a set of most members is met in few looks, wherever it lies.
-_MOST_SETS, _NEXT_LOOK = 16, 0.618
 
 
 class Departures(Struct, frozen=True):
@@ -87,100 +82,60 @@ def departures(collectives: pa.Table, topology: Topology) -> Departures:
     member = np.searchsorted(key, own)
     hosts = [topology.hosts.get(Rank(one), f"?{one}") for one in calls.ranks.tolist()]
     host = np.unique(hosts, return_inverse=True)[1]
-    is_single = np.bincount(group[member]) <= np.bincount(group[np.unique(member)])
-    _, compared = combined(group, np.where(is_single[group], host[rank], 0))
     matched = match_calls(calls)[0][order]
-    _, operator = combined(compared[member], matched)
-    left = _left_together(calls, (order, operator, member), (compared, rank), host)
-    is_apart = in_minority(left, compared, rank, n_ranks)
-    # From step to step hosts are compared by single calls, too.
     _, operator = combined(group[member], matched)
-    since_us = pc.min(collectives["start_ns"]).as_py() / 1e3
-    came_us, left_us = (since_us + one for one in _clocks(calls, (order, operator, member), (group, rank)))
+    (came_us, starts_us), (left_us, ends_us) = (
+        _usual(time_us[order], operator, member, len(rank)) for time_us in (calls.start_us, calls.end_us)
+    )
+    # Members of one host have one clock; a single call tells nothing about those of two.
+    here = combined(group, host[rank])[1]
+    later_us = left_us + calls.origin_us[rank]
+    later_us = np.abs(later_us - medians_of(later_us, here)[here])
+    span_us = np.zeros(n_ranks)
+    np.maximum.at(span_us, calls.rank, calls.end_us)
+    limit_us = LEAST_TOLERANCE_US + DRIFT * span_us[rank] + TOLERANCE_SHARE * starts_us
+    is_near = (ends_us <= limit_us) & (later_us <= CONNECTED_US)
+    is_single = np.bincount(group[member]) <= np.bincount(group[np.unique(member)])
+    related = np.where(
+        is_near & (later_us > limit_us),
+        _UNSURE,
+        combined(group, np.where(is_single[group], host[rank], 0))[1],
+    )
+    is_apart = in_minority(is_near, related, rank, n_ranks)
+    since_us = pc.min(collectives["start_ns"]).as_py() / 1e3 + calls.origin_us[rank]
     number = {name: at for at, name in enumerate(topology.groups)}
     groups = np.array([number.get(name, -1) for name in calls.groups])[group]
-    clocks = pa.table([groups, calls.ranks[rank], came_us, left_us], schema=CLOCKS)
+    clocks = pa.table([groups, calls.ranks[rank], since_us + came_us, since_us + left_us], schema=CLOCKS)
     return Departures(tuple(map(Rank, calls.ranks[is_apart].tolist())), clocks)
 
 
-def in_minority(together: IntArray, related: IntArray, rank: IntArray, n_ranks: int) -> BoolArray:
-    """Mark ranks (ranks,) that sets connect with at most half of those that groups connect them with.
+def in_minority(is_near: BoolArray, related: IntArray, rank: IntArray, n_ranks: int) -> BoolArray:
+    """Mark ranks (ranks,) that are near at most half of those that groups connect them with.
 
     Args:
-        together: the set that each member was in (M,); -1 for unknown.
-        related: the group of each member (M,).
+        is_near: whether a member is near most others of its group (M,).
+        related: the group of each member (M,); -1 where nothing is known.
         rank: which rank it is (M,).
         n_ranks: how many there are.
     """
-    is_known = together >= 0
+    together = np.where(is_near, related, related.max(initial=-1) + 1 + np.arange(len(related)))
+    is_known = related >= 0
     in_time, all_of = (connected(one[is_known], rank[is_known], n_ranks) for one in (together, related))
     n_in_time, n_related = np.bincount(in_time)[in_time], np.bincount(all_of)[all_of]
     return np.asarray((2 * n_in_time <= n_related) & (n_related > 1))
 
 
-def _clocks(
-    calls: Calls, collectives: tuple[IntArray, IntArray, IntArray], members: tuple[IntArray, IntArray]
-) -> Iterator[FloatArray]:
-    """Yield when members came to and when they left collectives that they share with the first of their
-    group, by their own clocks, from the first call of the step on (M,)."""
-    (order, operator, member), (group, rank) = collectives, members
-    first = np.searchsorted(group, group)
-    for time_us in (calls.start_us[order], calls.end_us[order]):
-        later_us, _ = _scatter(time_us, operator, member, first)
-        yield calls.origin_us[rank] + medians_of(time_us, member)[first] + later_us
-
-
-def _left_together(
-    calls: Calls,
-    collectives: tuple[IntArray, IntArray, IntArray],
-    members: tuple[IntArray, IntArray],
-    host: IntArray,
-) -> IntArray:
-    """Number the sets of members that left their collectives together, for each member (M,).
-
-    Members are compared with the first one of their group; those who differ, with one of themselves. Who is
-    in none of so many sets left alone: to compare all with all would take hours for thousands. Who is near by
-    the clock of one host may be there by chance: that is not sure.
-
-    Args:
-        collectives: which calls they are, the operator of each, and which member made it (V,).
-        members: the number of each one's group, and the position of its rank (M,).
-        host: which host each rank is of (ranks,).
-    """
-    (order, operator, member), (group, rank) = collectives, members
-    span_us = np.zeros(len(host))
-    np.maximum.at(span_us, calls.rank, calls.end_us)
-    sets, waiting = np.arange(len(rank)), np.ones(len(rank), bool)
-    for look in range(_MOST_SETS):
-        some = np.flatnonzero(waiting)
-        if not len(some):
-            break
-        some = some[np.argsort(group[some], kind="stable")]
-        which, begin, count = np.unique(group[some], return_index=True, return_counts=True)
-        leads = np.full(int(group.max()) + 1, len(rank) - 1)
-        leads[which] = some[begin + (look * _NEXT_LOOK % 1.0 * count).astype(np.int64)]
-        lead = leads[group]
-        (_, starts_us), (offset_us, ends_us) = (
-            _scatter(time[order], operator, member, lead) for time in (calls.start_us, calls.end_us)
-        )
-        offset_us += calls.origin_us[rank] - calls.origin_us[rank[lead]]
-        offset_us = np.where(host[rank] == host[rank[lead]], np.abs(offset_us), 0.0)
-        limit_us = LEAST_TOLERANCE_US + DRIFT * span_us[rank] + TOLERANCE_SHARE * starts_us
-        is_near = waiting & (ends_us <= limit_us) & (offset_us <= CONNECTED_US)
-        sets[is_near] = np.where(offset_us <= limit_us, lead, _UNSURE)[is_near]
-        waiting &= ~is_near
-        waiting[lead[waiting]] = False
-    return sets
-
-
-def _scatter(
-    time_us: FloatArray, operator: IntArray, member: IntArray, lead: IntArray
+def _usual(
+    time_us: FloatArray, operator: IntArray, member: IntArray, n_members: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how much later than its lead's each member's calls are, and how far most lie from that."""
-    is_lead = lead[member] == member
-    reference = np.full(int(operator.max()) + 1, np.nan)
-    reference[operator[is_lead]] = time_us[is_lead]
-    later = time_us - reference[operator]
-    offset = medians_of(later, member, len(lead))
+    """Return each member's usual time in the calls of its group, and how far most of its calls lie from it.
+
+    Usual is its median, if it makes all calls; compared is with the median of all members' times since their
+    own, so that no clock's offset counts, nor a few members that are apart.
+    """
+    own = medians_of(time_us, member, n_members)
+    since = time_us - own[member]
+    later = since - medians_of(since, operator)[operator]
+    offset = medians_of(later, member, n_members)
     apart = np.nan_to_num(np.abs(later - offset[member]), nan=_NEVER_US)
-    return offset, quantiles_of(apart, member, MOSTLY, len(lead))
+    return own + offset, quantiles_of(apart, member, MOSTLY, n_members)

@@ -8,77 +8,66 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import compress, pairwise
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.numeric.grouped import medians_of, quantiles_of
+from cluster_analysis.numeric.sorting import combined, distinct
 from cluster_analysis.thresholds.calls import DRIFT, LEAST_TOLERANCE_US
-from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.windows.other_times import in_minority
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, Step
 
-#: More than a job has.
-_MOST_RANKS = 1 << 31
-
 
 def at_other_times(steps: Sequence[StepEvidence]) -> tuple[Fact, ...]:
     """Return a note on ranks that were not in steps together with most others of their groups.
 
-    They left apart in most of their steps, or counted other times between most of them; or once a clock was
-    set, by a step or more.
+    They left apart in most of their steps, or counted other times between most of them; or once, when a
+    clock was set by a step or more.
     """
-    within = {(one.step, rank) for one in steps for rank in one.apart}
-    in_steps = Counter(Rank(rank) for one in steps for rank in one.clocks["rank"].unique().to_pylist())
-    between: set[tuple[Step, Rank]] = set()
-    far: set[tuple[Step, Rank]] = set()
-    pairs: Counter[Rank] = Counter()
-    for before, after in pairwise(steps):
-        ranks, is_off, is_far = _changes(before, after)
-        pairs.update(ranks)
-        between |= {(after.step, rank) for rank in compress(ranks, is_off)}
-        far |= {(after.step, rank) for rank in compress(ranks, is_far)}
-    apart = far | _usual(within, in_steps) | _usual(between, pairs)
-    who, when = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
-    return (fact("other_times", ranks=who, steps=when),) if apart else ()
+    often = Counter(rank for one in steps for rank in one.apart)
+    in_steps = Counter(rank for one in steps for rank in one.clocks["rank"].unique().to_pylist())
+    apart = {
+        (one.step, rank) for one in steps for rank in one.apart if 2 * often[rank] > in_steps[rank]
+    } | _between(steps)
+    ranks, numbers = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
+    return (fact("other_times", ranks=ranks, steps=numbers),) if apart else ()
 
 
-def _usual(apart: set[tuple[Step, Rank]], met: Counter[Rank]) -> set[tuple[Step, Rank]]:
-    """Return those of ranks that are apart in most of what was compared; noise of a few steps is none."""
-    often = Counter(rank for _, rank in apart)
-    return {(step, rank) for step, rank in apart if often[rank] >= MOSTLY * met[rank]}
-
-
-def _changes(before: StepEvidence, after: StepEvidence) -> tuple[list[Rank], BoolArray, BoolArray]:
-    """Return ranks that made calls in both steps, and which of them (R,) count another time between than
-    most: by more than clocks drift, and by a step."""
-    (keys, *former), (later_keys, *later) = _times(before), _times(after)
-    key, was, now = np.intersect1d(keys, later_keys, assume_unique=True, return_indices=True)
-    group, of_rank = np.divmod(key, _MOST_RANKS)
-    came, took = (then[now] - before_us[was] for before_us, then in zip(former, later, strict=True))
-    waited = np.abs(took - came)
-    ranks, rank = np.unique(of_rank, return_inverse=True)
-    drift = LEAST_TOLERANCE_US + DRIFT * np.abs(took) + TOLERANCE_SHARE * waited
-    off, far = (
-        in_minority(_sets(group, took, limit), group, rank, len(ranks)) for limit in (drift, np.abs(took))
+def _between(steps: Sequence[StepEvidence]) -> set[tuple[Step, Rank]]:
+    """Return before which steps ranks counted another time since the step before than most others."""
+    if len(steps) < 2:
+        return set()
+    number = np.repeat([one.step for one in steps], [one.clocks.num_rows for one in steps])
+    columns = (np.concatenate([one.clocks[at].to_numpy() for one in steps]) for at in range(4))
+    group, rank, came_us, left_us = columns
+    order = np.lexsort((number, rank, group))
+    member = combined(group, rank)[1][order]
+    now = order[1:][member[1:] == member[:-1]]
+    before = order[:-1][member[1:] == member[:-1]]
+    took, waited = left_us[now] - left_us[before], came_us[now] - came_us[before]
+    is_known = np.isfinite(took)
+    now, before, took, waited = (
+        now[is_known],
+        before[is_known],
+        took[is_known],
+        np.abs(took - waited)[is_known],
     )
-    return [Rank(one) for one in ranks.tolist()], off, far
-
-
-def _times(step: StepEvidence) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the key of each member of CLOCKS, and when it came and left."""
-    group, rank, came_us, left_us = (column.to_numpy() for column in step.clocks.columns)
-    return group.astype(np.int64) * _MOST_RANKS + rank, came_us, left_us
-
-
-def _sets(group: IntArray, took: FloatArray, limit: FloatArray) -> IntArray:
-    """Number the sets of members of a group that lie within a limit (M,); -1 where nothing is known."""
-    order = np.lexsort((took, group))
-    is_first = begins(group[order])
-    is_first[1:] |= np.diff(took[order]) > np.minimum(limit[order][1:], limit[order][:-1])
-    label = np.empty(len(order), np.int64)
-    label[order] = np.cumsum(is_first)
-    return np.where(np.isfinite(took), label, -1)
+    group, (ranks, rank) = group[now], distinct(rank[now])
+    _, pair = combined(group, number[now], number[before])
+    other = np.abs(took - medians_of(took, pair)[pair])
+    is_off = other > LEAST_TOLERANCE_US + DRIFT * np.abs(took) + TOLERANCE_SHARE * waited
+    is_far = other > quantiles_of(np.abs(took), pair, 0.0)[pair]
+    _, member = combined(group, rank)
+    _, one = np.unique(member, return_index=True)
+    is_near = 2 * np.bincount(member, is_off) <= np.bincount(member)
+    is_named = is_off & in_minority(is_near, group[one], rank[one], len(ranks))[rank]
+    for step in np.unique(number[now][is_far]):
+        here = number[now] == step
+        is_named[here] |= in_minority(~is_far[here], group[here], rank[here], len(ranks))[rank[here]]
+    return {
+        (Step(int(step)), Rank(int(ranks[at])))
+        for step, at in zip(number[now][is_named], rank[is_named], strict=True)
+    }
