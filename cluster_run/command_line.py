@@ -135,8 +135,8 @@ class Parser(argparse.ArgumentParser):
 
     is_chinese = False
 
-    def __init__(self, *, allow_abbrev: bool = False, **how: Any) -> None:
-        super().__init__(allow_abbrev=allow_abbrev, **how)
+    def __init__(self, **how: Any) -> None:
+        super().__init__(allow_abbrev=False, **how)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

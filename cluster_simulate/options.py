@@ -41,7 +41,6 @@ def build_parser(program: str) -> argparse.ArgumentParser:
         description="Write a run directory of a simulated training job with known faults.",
         epilog=f"{SCENARIO_HELP}\n{_EPILOG}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=True,
     )
     add = parser.add_argument
     add("out", type=named_path, metavar="OUT", help="run directory to write; must not exist yet")

@@ -92,6 +92,15 @@ def test_the_chinese_of_help_is_that_of_what_parsers_say_and_of_nothing_else() -
     assert said - {None, argparse.SUPPRESS} == set(help_texts())
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in parsers()}))
+def test_the_beginning_of_an_option_is_none(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = next(one for other, one in parsers() if other == name)
+    for action in parser._actions:
+        action.required = False
+    _, unknown = parser.parse_known_args(["--hel", "--vers"])
+    assert unknown == ["--hel", "--vers"]
+
+
 def test_chinese_help_is_no_wider_than_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
