@@ -20,6 +20,7 @@ from cluster_analysis.reports import html, runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences import subjects, verdicts
+from cluster_analysis.sentences.costs import Cost
 from cluster_run.command_line import Parser, add_language, exit_code_of, named_path
 from cluster_run.errors import ExitCode, InputError, spoken
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
@@ -96,7 +97,9 @@ class Row(Struct, frozen=True):
     run: str
     captured: str | None
     step_ms: float | None
+    #: What all alarms cost together: at least, at most.
     lost_ms: float | None
+    lost_high_ms: float | None
     verdict: str
     findings: tuple[str, ...]
     #: Why nothing is known of the run: its findings cannot be read.
@@ -108,7 +111,9 @@ class Row(Struct, frozen=True):
         named = ", ".join(self.findings[:_MAX_NAMED]) + (f" +{more}" if more > 0 else "")
         verdict = say(f"verdict.{self.verdict}").of(language)
         captured = (self.captured or "–").replace("T", " ")
-        lost = "–" if self.verdict == "healthy" else format_ms(self.lost_ms)
+        cost = Cost(self.lost_ms, self.lost_high_ms)
+        is_told = cost.is_known and self.verdict != "healthy"
+        lost = cost.phrase(self.step_ms).of(language) if is_told else "–"
         return (self.run, captured, format_ms(self.step_ms), lost, verdict, self.problem or named)
 
 
@@ -144,14 +149,15 @@ def _row(folder: Path) -> Row:
     except InputError as error:
         run = folder.resolve()
         name = run.parent.name if run.name == ANALYSIS_OUTPUT_NAME else run.name
-        return Row(name, None, None, None, "unknown", (), str(error))
-    lost = verdicts.lost_in_all(document)
-    healthy_ms = 0.0 if document.verdict == "healthy" else None
+        return Row(name, None, None, None, None, "unknown", (), str(error))
+    nothing_ms = 0.0 if document.verdict == "healthy" else None
+    lost = verdicts.lost_in_all(document) or Cost(nothing_ms, nothing_ms)
     return Row(
         document.run.name or folder.name,
         document.run.captured,
         document.run.step_ms,
-        healthy_ms if lost is None else lost.low_ms or lost.high_ms,
+        lost.low_ms,
+        lost.high_ms,
         document.verdict,
         tuple(one.id for one in document.findings if one.is_alarm),
     )

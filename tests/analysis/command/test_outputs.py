@@ -148,6 +148,24 @@ def test_trend_has_a_row_a_run_in_the_order_of_their_recording(
     assert "slow_rank-3" in first
 
 
+@pytest.mark.parametrize(
+    ("alone_ms", "high_ms", "told"),
+    [(20.0, 31.0, "20.0–31.0 ms"), (20.0, 20.0, "20.0 ms"), (0.0, 31.0, "up to 31.0 ms")],
+)
+def test_a_trend_tells_what_a_run_loses_as_its_headline_does(
+    alone_ms: float, high_ms: float, told: str, slow_output: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    shutil.copytree(slow_output, tmp_path / "run")
+    document = json.loads((slow_output / "findings.json").read_text())
+    costs = ("cost_ms_per_step", "cost_low_ms", "after_others_ms", "cumulative_saving_ms")
+    document["findings"][0] |= {**dict.fromkeys(costs, alone_ms), "cost_high_ms": high_ms, "facts": []}
+    document["findings"] = document["findings"][:1]
+    (tmp_path / "run" / "findings.json").write_text(json.dumps(document))
+    for query in ("report", "trend"):
+        main([query, str(tmp_path / "run"), "--lang", "en"])
+        assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_page_of_a_trend_has_each_run_and_leads_to_its_report(
     slow_output: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
