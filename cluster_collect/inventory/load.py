@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +16,7 @@ from cluster_collect.inventory.forms import FORMS, InventoryFile
 from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located, not_utf8, unquoted
-from cluster_collect.inventory.nodesets import fold, select
+from cluster_collect.inventory.nodesets import expand, fold, select
 from cluster_collect.wording import count
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import RankTable, read_rank_table
@@ -55,12 +56,32 @@ def load_inventory(request: InventoryRequest, environment: Mapping[str, str]) ->
     base = request.file.parent if request.file else request.directory
     draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 0)))
     if request.hosts is not None:
-        draft = replace(draft, entries=read_hosts(request.hosts), groups={})
+        named = read_hosts(request.hosts)
+        warnings = (*draft.warnings, *_passed_over(draft.entries, named, name))
+        draft = replace(draft, entries=named, groups={}, warnings=warnings)
     if request.rank_table is not None:
         draft = replace(draft, rank_table=str(request.rank_table.absolute()))
     if not draft.entries and draft.rank_table is not None:
         draft = replace(draft, entries=_hosts_of(base / Path(draft.rank_table).expanduser()))
     return build_inventory(_with_defaults(draft, request), name, base, environment)
+
+
+def _passed_over(listed: Iterable[Entry], named: Iterable[Entry], file: str) -> Iterator[str]:
+    """Warn of hosts that both name, where what the file says of them alone is lost."""
+    more = (entry for entry in listed if set(entry.values) > {"address"})
+    if both := _addresses(more) & _addresses(named):
+        yield (
+            f"{file}: {fold(sorted(both))} stands there with more than its address; "
+            "--hosts passes it over, --limit takes it as it stands"
+        )
+
+
+def _addresses(entries: Iterable[Entry]) -> set[str]:
+    found: set[str] = set()
+    for entry in entries:
+        with suppress(UsageError):  # what is no node set is said by whoever reads it
+            found.update(expand(entry.text("address") or ""))
+    return found
 
 
 def _hosts_of(rank_table: Path) -> tuple[Entry, ...]:

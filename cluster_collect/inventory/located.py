@@ -34,6 +34,8 @@ class Foreign:
 Scalar = str | bool | Foreign | None
 
 _YES, _NO = ("yes", "true", "on"), ("no", "false", "off")
+#: What keyboards and word processors make of the marks that YAML wants.
+_FULL_WIDTH = re.compile("[\uff1a\uff0c\u201c\u201d\u2018\u2019\u00a0\u3000\uff3b\uff3d]")
 _NUMBER = re.compile(r"\d{1,18}")
 
 
@@ -70,7 +72,8 @@ class Located:
         """Return the value as a mapping; `name` is what the message calls it."""
         if isinstance(self.value, Mapping):
             return self.value
-        raise self.wrong(f"{name} is {self.kind}, a mapping (key: value) is wanted")
+        advice = _typed_otherwise("it", self.value) if isinstance(self.value, str) else ""
+        raise self.wrong(f"{name} is {self.kind}, a mapping (key: value) is wanted", advice)
 
     def items(self, name: str) -> tuple[Located, ...]:
         """Return the value as a list."""
@@ -126,7 +129,9 @@ def parse_yaml(text: str, file: str) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file
-        raise InputError(f"{place}: not readable as YAML: {_reason(error)}", _yaml_advice(error)) from None
+        raise InputError(
+            f"{place}: not readable as YAML: {_reason(error)}", _yaml_advice(error, text)
+        ) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{file}: not readable as YAML: {type(error).__name__}") from None
     if node is None:
@@ -208,7 +213,17 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
     return (error.problem or "syntax").split("'", 1)[0].strip() or "syntax"
 
 
-def _yaml_advice(error: yaml.MarkedYAMLError) -> str:
+def _typed_otherwise(what: str, text: str) -> str:
+    found = _FULL_WIDTH.search(text)
+    return f"{what} holds {found[0]!r}: type colons, commas, quotes and blanks as in English" if found else ""
+
+
+def _yaml_advice(error: yaml.MarkedYAMLError, text: str) -> str:
+    if error.problem_mark is not None:  # which stands behind the key that has no colon
+        n_lines = error.problem_mark.line + 1
+        for number, line in list(enumerate(text.splitlines()[:n_lines], 1))[-2:]:
+            if advice := _typed_otherwise(f"line {number}", line):
+                return advice
     if "\\t" in (error.problem or ""):
         return "indent with spaces, not tabs"
     return "check the indentation, and put text with : # [ ] { } in quotes"

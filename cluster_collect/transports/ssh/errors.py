@@ -76,7 +76,7 @@ def behind_jump_host(text: str) -> UnreachableError:
     """The jump host does not lead there."""
     return UnreachableError(
         f"not reachable through its jump host: {text}",
-        "does the jump host reach it, and is it allowed to forward (AllowTcpForwarding)?",
+        "does the jump host reach it, is its port right, and is forwarding allowed (AllowTcpForwarding)?",
     )
 
 

@@ -92,3 +92,11 @@ def test_the_command_line_wins_over_defaults_and_a_host_wins_over_both(tmp_path:
 def test_an_unknown_key_of_the_command_line_is_named() -> None:
     with pytest.raises(UsageError, match=r"--set: unknown key 'jmp' of a host .did you mean 'jump'"):
         listed("a", jmp="x")
+
+
+def test_what_the_inventory_says_of_a_host_is_not_lost_unsaid(tmp_path: Path) -> None:
+    text = native("- {address: 'n[1-3]', port: 2200}\n- address: m")
+    assert load(tmp_path, text, hosts="m").warnings == ()
+    (warning,) = load(tmp_path, text, hosts="n[2-3],m").warnings
+    assert "hosts.yaml: n[2-3] stands there with more than its address" in warning
+    assert "--limit" in warning

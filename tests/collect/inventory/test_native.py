@@ -210,6 +210,14 @@ def test_a_number_is_the_text_that_was_written(tmp_path: Path) -> None:
         ),
         ("version: 1\nhosts: [{address: a}]", r"hosts.yaml:2: no 'profiler_root' for a"),
         ("version: 1\n\thosts: [a]", r"hosts.yaml:2: not readable as YAML"),
+        (
+            "version: 1\ndefaults:\n  user\uff1aa\n  port: 2\nhosts: [a]",
+            r"hosts.yaml:4: not readable as YAML: .*\(line 3 holds '\uff1a': type colons",
+        ),
+        (
+            "version: 1\ndefaults:\n  user\uff1aa\nhosts: [a]",
+            r"hosts.yaml:2: .*\(it holds '\uff1a': type colons",
+        ),
         ("version: 1\nhosts: [a", r"not readable as YAML"),
         ("- a", r"hosts.yaml:1: the inventory is a list"),
         ("", r"hosts.yaml:1: the inventory is empty"),
