@@ -44,24 +44,25 @@ _NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
     "operators": ("start_ns", "elapse_us"),
     "links": MEASURED_LINKS,
 }
+_DEVICE_TIME = ("computing_us", "communication_not_overlapped_us", "free_us")
+_STAGE = ("stage_us", "bubble_us")
 #: What each row of a table says twice; this holds on all real captures. MindSpore takes the stage from
-#: communication alone, so that it may be less than the device's time. r1.x takes exposed communication from
+#: communication alone, so that it lies within the device's time. r1.x takes exposed communication from
 #: the step for computing, and exposed receives for the stage. Of operators hosts send the elapsed time alone.
 OF_STEPS = (
     Identity(("communication_us",), ("communication_not_overlapped_us", "overlapped_us")),
     Identity(("overlapped_us",), ("computing_us",), is_within=True),
-    Identity(
-        ("stage_us", "bubble_us"),
-        ("computing_us", "communication_not_overlapped_us", "free_us"),
-        is_within=True,
-    ),
+    Identity(_STAGE, _DEVICE_TIME, is_within=True),
 )
-OF_R1_STEPS = (Identity(("computing_us", "communication_not_overlapped_us"), ("stage_us", "bubble_us")),)
+OF_TORCH_STEPS = (*OF_STEPS[:2], Identity(_STAGE, _DEVICE_TIME))
+OF_R1_STEPS = (Identity(_DEVICE_TIME[:2], _STAGE),)
 OF_OPERATORS = (Identity(("elapse_us",), ("transit_us", "wait_us", "idle_us"), by_habit=True),)
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
 #: How many times one may be the other, and operators may run: one that ends behind its step counts whole.
 _AT_ODDS, _BEYOND = 2.0, 1.25
+#: How many times kernels may take what steps computed.
+_MANY = 10
 #: A spreadsheet may keep six digits.
 _ROUNDED = 1e-3
 #: The µs from 1970 to 2001: no time is as long, and no size as large.
@@ -118,7 +119,7 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_empty))
 
 
-def sound_steps(table: pa.Table, remark: Remark, identities: Sequence[Identity] = OF_STEPS) -> pa.Table:
+def sound_steps(table: pa.Table, remark: Remark, identities: Sequence[Identity]) -> pa.Table:
     """Return the rows of `table` (STEPS) that were measured and do not contradict themselves.
 
     What cannot be is null.
@@ -188,9 +189,9 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
         return own
     n_different = len({tuple(row.values()) for row in steps.to_pylist()})
     if n_different < len(rows):  # a file that was copied behind itself
-        return without_repeated_steps(steps, remark)
+        return without_repeated(steps, remark)
     remark(fact("rows_of_one_step", n_rows=max(counts.values())))
-    return without_repeated_steps(steps, unheard)
+    return without_repeated(steps, unheard)
 
 
 def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark: Remark) -> pa.Table:
@@ -210,7 +211,7 @@ def without_steps_at_odds(steps: pa.Table, operators: Sequence[pa.Table], remark
     n_lack = Counter(rank for rank, time_us, total, _ in times if (time_us or 0.0) > _AT_ODDS * total > 0.0)
     is_odd = [
         time_us is not None
-        and bool(running > _BEYOND * time_us or (time_us and total and 1 < n_lack[rank] == n_known[rank]))
+        and bool(running > _BEYOND * time_us or (time_us and total and n_lack[rank] == n_known[rank]))
         for rank, time_us, total, running in times
     ]
     if not any(is_odd):
@@ -236,12 +237,38 @@ def _running_us(operators: pa.Table) -> dict[tuple[int, int], tuple[float, float
     return found
 
 
-def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return the rows of `table` whose `rank` and `step` no other row has; rows without a step stay."""
-    rows = list(rows_of(table, "rank", "step"))
+def without_kernels_at_odds(kernels: pa.Table, steps: Sequence[pa.Table], remark: Remark) -> pa.Table:
+    """Return OPERATORS without those of ranks whose kernels took many times what their STEPS computed.
+
+    Kernels run side by side at most a few at once, and captures may hold more than their whole steps.
+    """
+    computed: Counter[int] = Counter()
+    for table in steps:
+        computed.update(_sums(table, "computing_us"))
+    at_odds = [
+        rank for rank, total in _sums(kernels, "total_us").items() if total > _MANY * computed[rank] > 0
+    ]
+    is_odd = np.isin(kernels["rank"].to_numpy(), at_odds)
+    tell_left_out(remark, int(is_odd.sum()), "row", "kernels_differ")
+    return kernels.filter(pa.array(~is_odd)) if at_odds else kernels
+
+
+def _sums(table: pa.Table, column: str) -> dict[int, float]:
+    sums = table.group_by("rank", use_threads=False).aggregate([(column, "sum")])
+    return {rank: total or 0.0 for rank, total in rows_of(sums, "rank", f"{column}_sum")}
+
+
+def without_repeated(
+    table: pa.Table,
+    remark: Remark,
+    names: Sequence[str] = ("rank", "step"),
+    reason: str = "step_repeated",
+) -> pa.Table:
+    """Return the rows of `table` that no other row has the names of; rows without the second one stay."""
+    rows = list(rows_of(table, *names))
     counts = Counter(rows)
     is_repeated = [row[1] is not None and counts[row] > 1 for row in rows]
     if not any(is_repeated):
         return table
-    tell_left_out(remark, sum(is_repeated), "row", "step_repeated")
+    tell_left_out(remark, sum(is_repeated), "row", reason)
     return table.filter(pc.invert(pa.array(is_repeated)))

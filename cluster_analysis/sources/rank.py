@@ -31,7 +31,14 @@ from cluster_analysis.sources.errors import (
     unheard,
 )
 from cluster_analysis.sources.iterations.rank import read_iteration_export
-from cluster_analysis.sources.measured import MEASURED_LINKS, without_steps_at_odds, without_values
+from cluster_analysis.sources.measured import (
+    MEASURED_LINKS,
+    OF_STEPS,
+    OF_TORCH_STEPS,
+    without_kernels_at_odds,
+    without_steps_at_odds,
+    without_values,
+)
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.places import links_in, operators_in
 from cluster_analysis.sources.r1.rank import read_r1_rank
@@ -64,6 +71,8 @@ from cluster_run.ids import DeviceId
 _T = TypeVar("_T")
 #: Roles of files with step times, the best first.
 _STEP_TIMES = ("step_trace", "analysis_db", "profiler_db", TIMELINE)
+#: Those of files with kernels.
+_KERNELS = ("op_statistic", "kernel_details", "profiler_db")
 #: A file's role, and what reads the files of one or more ranks.
 _OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
 #: The other sources of a table of one rank: see `of_rank.databases_of`.
@@ -83,7 +92,8 @@ def read_ranks(
     Raises:
         NotTogetherError: fewer of several are to be read at once; and so is every other exception.
     """
-    if len(sources) > 1 and not all(map(_is_usual, sources)):
+    is_plain = all(map(_is_usual, sources)) and len({one.kind for one in sources}) == 1
+    if len(sources) > 1 and not is_plain:
         raise NotTogetherError
     readings = [Reading(one, steps) for one in sources]
     with kept_open():
@@ -144,8 +154,10 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
     """Read captures of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     ranks = _Ranks(readings)
     metadata = ranks.each(_metadata)
+    identities = OF_TORCH_STEPS if readings[0].source.kind.startswith("ascend_pt") else OF_STEPS
     steps = ranks.text_first(
-        ("step_trace", read_step_trace), lambda one, db: (*db["steps"], _timeline_steps(one))
+        ("step_trace", lambda files, remark: read_step_trace(files, remark, identities)),
+        lambda one, db: (*db["steps"], _timeline_steps(one)),
     )
     communication = ranks.text_first(
         ("communication", lambda files, remark: read_communication(files, remark, with_spans=with_spans)),
@@ -159,7 +171,11 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RankTables:
     )
     collectives = [None if one is None else one.collectives for one in communication]
     known = [one for one in collectives if one is not None]
-    steps = [None if one is None else _agreeing(one, known, readings) for one in steps]
+    known_steps = [one for one in steps if one is not None]
+    operators = [
+        one and without_kernels_at_odds(one, known_steps, _telling(readings, _KERNELS)) for one in operators
+    ]
+    steps = [one and without_steps_at_odds(one, known, _telling(readings, _STEP_TIMES)) for one in steps]
     of_ranks = zip(
         readings,
         metadata,
@@ -203,17 +219,17 @@ def _with_groups(tables: CommunicationTables, readings: Sequence[Reading]) -> Co
     return grouped
 
 
-def _agreeing(steps: pa.Table, operators: Sequence[pa.Table], readings: Sequence[Reading]) -> pa.Table:
-    """Return the steps that the operators do not contradict; of others the file is named."""
+def _telling(readings: Sequence[Reading], roles: Sequence[str]) -> Remark:
+    """Return what takes a contradiction, and names the first file of one of these roles."""
 
     def tell(why: Fact, *also: Fact) -> None:
         if len(readings) > 1:
             not_together(why, *also)
         files = readings[0].source.files
-        named = next((files[role] for role in _STEP_TIMES if role in files), "")
+        named = next((files[role] for role in roles if role in files), "")
         readings[0].problem(why, Path(named).name, None, *also)
 
-    return without_steps_at_odds(steps, operators, tell)
+    return tell
 
 
 def _metadata(reading: Reading, databases: Databases) -> RankMetadata:

@@ -71,7 +71,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         is_needed = name in schema.NEEDED_STEPS and column in times
         columns[name] = cells.floats(times.get(column, np.full(n, np.nan)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
-    table = measured.sound_steps(cells.with_step(table), remark)
+    table = measured.sound_steps(cells.with_step(table), remark, measured.OF_TORCH_STEPS)
     return measured.of_own_device(measured.without_unknown_begin(table), remark)
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
-from cluster_analysis.sources.measured import without_repeated_steps
+from cluster_analysis.sources.measured import without_repeated
 from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_analysis.tables import schema
@@ -44,7 +44,7 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     is_step = pc.is_valid(iterations["step"])
     _compare_with_average(iterations, note)
     collectives = _collectives(text.filter(is_step), rank, iterations.filter(is_step))
-    once = without_repeated_steps(iterations, remark)
+    once = without_repeated(iterations, remark)
     is_once = pc.is_in(collectives["step"], value_set=once["step"].combine_chunks().drop_null())
     return _with_true_totals(once, remark), collectives.filter(is_once)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import FileOfRank, Remark, tell_left_out
+from cluster_analysis.sources.measured import without_repeated
 from cluster_analysis.sources.text.csv_text import read_files
 from cluster_analysis.tables import schema
 
@@ -36,7 +37,8 @@ def read_op_statistic(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     """
     text, ranks = read_files(files, _OP_COLUMNS, ("OP Type", "Count", "Total Time(us)"), remark)
     names = {"op_type": "OP Type", "core_type": "Core Type"}
-    return _table(text, schema.OPERATORS, ranks, names, _OP_TIMES, remark)
+    kinds = _table(text, schema.OPERATORS, ranks, names, _OP_TIMES, remark)
+    return without_repeated(kinds, remark, ("rank", "op_type", "core_type"), "kernel_repeated")
 
 
 def read_api_statistic(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, tell_left_out, unheard
 from cluster_analysis.sources.measured import (
+    OF_STEPS,
+    Identity,
     of_own_device,
     sound_steps,
     tell_no_columns,
@@ -44,7 +46,9 @@ _WANTED = ("Step", *COLUMNS.values())
 DEVICE = "Device_id"
 
 
-def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
+def read_step_trace(
+    files: Sequence[FileOfRank], remark: Remark, identities: Sequence[Identity] = OF_STEPS
+) -> pa.Table:
     """Return the steps (STEPS) of the files of one or more ranks; a cell that is no number is null.
 
     So is a column that is missing; where it is judged, that is remarked.
@@ -56,7 +60,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     text, ranks = read_files(files, _WANTED, ("Step", "Computing"), remark)
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    measured = sound_steps(_steps_from_text(text, ranks, remark), remark)
+    measured = sound_steps(_steps_from_text(text, ranks, remark), remark, identities)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     return of_own_device(without_unknown_begin(measured), remark)

@@ -212,7 +212,7 @@ def test_steps_of_nothing_but_zeros_are_no_step_times(tmp_path: Path) -> None:
 
 
 def test_differences_may_be_below_0(tmp_path: Path) -> None:
-    row = (*STEP_ROW[:4], -1.5, -2.5, 0, -3.5)
+    row = (*STEP_ROW[:4], -1.5, -2.5, sum(STEP_ROW[:2]) + 1.0, -3.5)
     capture = write_capture(tmp_path, 0, steps=step_csv({"50": row}))
     path = capture / OUTPUT / "communication.json"
     document = json.loads(path.read_text())
@@ -332,7 +332,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     write_analysis_db(
         output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW, "51": STEP_ROW}
     )
-    changed(output / "analysis.db", "INSERT INTO StepTraceTime SELECT 5, '50', 7, 3, 4, 7, 7, 7, 1, 2, 7")
+    changed(output / "analysis.db", "INSERT INTO StepTraceTime SELECT 5, '50', 7, 3, 4, 7, 7, 16, 1, 2, 7")
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [
@@ -450,9 +450,18 @@ def stage_of_communication(row: Sequence[float]) -> tuple[float, ...]:
     return (*row[:5], row[5] - 2_000.0, *row[6:])
 
 
-def test_a_stage_that_is_shorter_than_the_devices_time_is_no_contradiction(tmp_path: Path) -> None:
-    steps = step_csv({"50": stage_of_communication(STEP_ROW)})
-    assert read_rank(source_of(write_capture(tmp_path, 0, steps=steps))).problems == ()
+@pytest.mark.parametrize(("writer", "n_steps"), [("ascend_ms", 2), ("ascend_pt", 1)])
+def test_a_stage_that_is_shorter_than_the_devices_time_contradicts_it_in_files_of_torch_npu_alone(
+    tmp_path: Path, writer: str, n_steps: int
+) -> None:
+    steps = step_csv({"50": STEP_ROW, "51": stage_of_communication(STEP_ROW)})
+    capture = write_capture(
+        tmp_path, 0, steps=steps, suffix=writer,
+        ops=dict.fromkeys(("step50", "step51"), OPS), links=dict.fromkeys(("step50", "step51"), LINKS),
+    )  # fmt: skip
+    tables = read_rank(source_of(capture))
+    assert tables.steps.num_rows == n_steps
+    assert len(tables.problems) == 2 - n_steps
 
 
 #: A change of `Transit …` of links in a text, and the same in a database.
@@ -502,3 +511,30 @@ def test_links_that_stay_on_the_device_carried_nothing(tmp_path: Path) -> None:
     path = capture / OUTPUT / "communication_matrix.json"
     path.write_text(path.read_text().replace('"HCCS"', '"LOCAL"'))
     assert [one.kind for one in read_rank(source_of(capture)).problems] == ["links_differ"]
+
+
+KERNELS = "OP Type,Core Type,Count,Total Time(us)\nMatMulV3,AI_CORE,3,{}\nAdd,AI_VECTOR_CORE,1,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            KERNELS.format(1e5, 2),
+            "left out: 2 rows of kernels that took more than ten times what the steps computed: "
+            "one file has another unit, or is of another run",
+        ),
+        (
+            KERNELS.format(5e3, 2) + "MatMulV3,AI_CORE,3,4e3\n",
+            "left out: 2 rows of kinds of kernels that it has more than once",
+        ),
+    ],
+)
+def test_kernels_that_the_steps_contradict_or_that_are_there_twice_are_nobodys_and_told(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    capture = write_capture(tmp_path, 0)
+    (capture / OUTPUT / "op_statistic.csv").write_text(text)
+    tables = read_rank(source_of(capture))
+    assert [(one.file, reason(one)) for one in tables.problems] == [("op_statistic.csv", told)]
+    assert tables.operators.num_rows < 2
