@@ -38,8 +38,11 @@ _N_HANDED = 3
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 
 
-class _LocalEngine(Engine):
-    """Common base of the three."""
+class InProcessEngine(Engine):
+    """One task after the other, in this process: nothing to start. The others get the same elsewhere."""
+
+    name = "in-process"
+    n_workers = 1
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[TaskEnd[Any]]:
         """Compute `keys`; return their outcomes in the order of the keys."""
@@ -54,22 +57,11 @@ class _LocalEngine(Engine):
 
         return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
-        raise NotImplementedError
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Any:
+        return dask.local.get_sync(graph, keys, callbacks=callbacks)
 
 
-class InProcessEngine(_LocalEngine):
-    """One task after the other, in this process: nothing to start."""
-
-    name = "in-process"
-    n_workers = 1
-
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
-        found: Sequence[TaskEnd[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
-        return found
-
-
-class ThreadEngine(_LocalEngine):
+class ThreadEngine(InProcessEngine):
     """Threads of this process: for slow file systems; decoding itself holds the interpreter's lock."""
 
     def __init__(self, n_workers: int) -> None:
@@ -81,12 +73,11 @@ class ThreadEngine(_LocalEngine):
         """Wait for the running tasks, drop the others."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
-        found: Sequence[TaskEnd[Any]] = dask.threaded.get(graph, keys, pool=self._pool, callbacks=callbacks)
-        return found
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Any:
+        return dask.threaded.get(graph, keys, pool=self._pool, callbacks=callbacks)
 
 
-class ProcessEngine(_LocalEngine):
+class ProcessEngine(InProcessEngine):
     """Local processes. If one dies, unfinished tasks run again in new ones.
 
     For Dask a worker that dies ends the graph. Here it costs its task alone. A pool does not say which task
@@ -120,7 +111,7 @@ class ProcessEngine(_LocalEngine):
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[TaskEnd[Any]]:
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Any:
         done: Graph = {}
         running: set[Key] = set()
 

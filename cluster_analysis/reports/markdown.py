@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, structs
 
@@ -94,39 +95,41 @@ class _Ticket(Struct, frozen=True):
                 lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
         return lines
 
+    def table(self, heads: str, rule: str, rows: Iterable[Sequence[str]]) -> list[str]:
+        return [say(heads).of(self.language), rule, *(f"| {' | '.join(cells)} |" for cells in rows), ""]
+
     def findings_table(self) -> list[str]:
-        rows = [say("finding_columns").of(self.language), "| ---: | --- | --- | --- | ---: | ---: | ---: |"]
+        rows = []
         step_ms = self.result.document.run.step_ms
         for number, finding in enumerate(self.result.document.findings, start=1):
             saved_ms = finding.cumulative_saving_ms
             cells = (
-                str(number),
-                self.said(say(f"severity.{finding.severity}")),
-                self.said(subjects.kind_name(finding)),
-                self.said(subjects.named(finding, self.result)),
-                self.said(cost_of(finding).phrase(step_ms)),
-                self.said(cost_of(finding).share(step_ms)),
-                self.said(Cost(saved_ms, saved_ms).phrase()),
+                say(f"severity.{finding.severity}"),
+                subjects.kind_name(finding),
+                subjects.named(finding, self.result),
+                cost_of(finding).phrase(step_ms),
+                cost_of(finding).share(step_ms),
+                Cost(saved_ms, saved_ms).phrase(),
             )
-            rows.append(f"| {' | '.join(cells)} |")
-        return [*rows, ""]
+            rows.append([str(number), *map(self.said, cells)])
+        return self.table("finding_columns", "| ---: | --- | --- | --- | ---: | ---: | ---: |", rows)
 
     def details(self, number: int, finding: Finding) -> list[str]:
         check = f"{say('next').of(self.language)}{self.said(next_check(finding))}"
         lines = [f"### {number}. {self.said(summary(finding))}", "", check, ""]
         if finding.evidence:
-            lines += [say("evidence_columns").of(self.language), "| --- | ---: | ---: | ---: | ---: |"]
-            lines += [
-                f"| {_escaped(one.metric)} | {subjects.format_number(one.value)} | "
-                f"{subjects.format_number(one.peers_median)} | {subjects.format_number(one.peers_mad)} | "
-                f"{one.n_peers} |"
+            rows = [
+                (
+                    _escaped(one.metric),
+                    *map(subjects.format_number, (one.value, one.peers_median, one.peers_mad)),
+                    str(one.n_peers),
+                )
                 for one in finding.evidence
             ]
-            lines.append("")
+            lines += self.table("evidence_columns", "| --- | ---: | ---: | ---: | ---: |", rows)
         if finding.chain:
-            rows = chain(finding)
-            lines += [f"{position}. {self.said(row)}" for position, row in enumerate(rows, start=1)]
-            lines.append("")
+            waits = enumerate(chain(finding), start=1)
+            lines += [*(f"{position}. {self.said(one)}" for position, one in waits), ""]
         lines += self.where(finding)
         traits = say(
             "traits",
@@ -163,18 +166,17 @@ class _Ticket(Struct, frozen=True):
         if not certain:
             nothing = [] if sentences or refused else [self.said(say("nothing_moved"))]
             return [*lines, *nothing, ""]
-        lines += ["", say("change_columns").of(self.language), "| --- | --- | ---: | ---: | ---: | ---: |"]
-        for change in certain[:20]:
-            cells = (
+        rows = [
+            (
                 _escaped(f"{change.what} {change.name}"),
                 _escaped(change.metric),
-                subjects.format_number(change.before),
-                subjects.format_number(change.after),
+                *map(subjects.format_number, (change.before, change.after)),
                 f"{100 * change.change_share:+.1f} %",
                 f"{100 * change.low_share:+.1f} … {100 * change.high_share:+.1f} %",
             )
-            lines.append(f"| {' | '.join(cells)} |")
-        return [*lines, ""]
+            for change in certain[:20]
+        ]
+        return [*lines, "", *self.table("change_columns", "| --- | --- | ---: | ---: | ---: | ---: |", rows)]
 
     def problems(self) -> list[str]:
         groups = phrases.problem_groups(self.result.document)
