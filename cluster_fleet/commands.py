@@ -20,6 +20,7 @@ from cluster_run.errors import ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
 from cluster_words.headings import of_fleet
+from cluster_words.phrase import Phrase
 
 
 def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
@@ -98,19 +99,22 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     salt = "" if arguments.with_names else arguments.salt or secrets.token_hex(16)
-    write_result(f"{export(fleet.records(), arguments.file, salt)} runs in {arguments.file}\n")
-    return ExitCode.DONE
+    n = export(fleet.records(), arguments.file, salt)
+    return _done(arguments, of_fleet("exported", n=n, file=str(arguments.file)))
 
 
 def _import(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     # All are read before the first is added: half a file is none.
     new = [fleet.add(one) for one in list(exported(arguments.file))]
-    write_result(f"{sum(new)} runs added, {len(new) - sum(new)} were there already\n")
-    return ExitCode.DONE
+    return _done(arguments, of_fleet("imported", n=sum(new), n_known=len(new) - sum(new)))
 
 
 def _forget(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    write_result(f"{fleet.forget(arguments.before)} runs forgotten\n")
+    return _done(arguments, of_fleet("forgotten", n=fleet.forget(arguments.before)))
+
+
+def _done(arguments: argparse.Namespace, said: Phrase) -> ExitCode:
+    write_result(f"{said.of(language_of(arguments.lang))}\n")
     return ExitCode.DONE
 
 

@@ -375,3 +375,16 @@ def test_the_page_and_the_terminal_speak_chinese(
         assert "（首个作业）起变慢" in text
         assert not re.search("[一-鿿][.:;]", text), "an English mark behind Chinese"
         assert "slow since" not in text
+
+
+def test_export_import_and_forget_say_what_they_did_in_the_language_that_is_asked_for(
+    db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "fleet.gz")
+    for language, said in (
+        ("en", f"6 runs in {file}\n0 runs added, 6 were there already\n0 runs forgotten\n"),
+        ("zh", f"{file} 中有 6 次运行\n已加入 0 次运行，另有 6 次此前已加入\n已删除 0 次运行\n"),
+    ):
+        for argv in (["export", file], ["import", file], ["forget", "--before", "2020-01-01"]):
+            assert main([*argv, "--db", db, "--lang", language]) == ExitCode.DONE
+        assert capsys.readouterr().out == said

@@ -326,9 +326,6 @@ def test_a_fact_survives_json() -> None:
     assert fact_of(one.plain()) == one
 
 
-TERMS_OF_KINDS = tuple(terms.KINDS)
-
-
 def finding(
     kind: str, *, steps: tuple[int, ...] = (1, 2), n_steps: int = 2, chain: tuple[Wait, ...] = ()
 ) -> Finding:
