@@ -45,16 +45,11 @@ def _between(steps: Sequence[StepEvidence]) -> set[tuple[Step, Rank]]:
     group, rank, came_us, left_us = columns
     order = np.lexsort((number, rank, group))
     member = combined(group, rank)[1][order]
-    now = order[1:][member[1:] == member[:-1]]
-    before = order[:-1][member[1:] == member[:-1]]
-    took, waited = left_us[now] - left_us[before], came_us[now] - came_us[before]
-    is_known = np.isfinite(took)
-    now, before, took, waited = (
-        now[is_known],
-        before[is_known],
-        took[is_known],
-        np.abs(took - waited)[is_known],
-    )
+    now, before = order[1:], order[:-1]
+    is_known = (member[1:] == member[:-1]) & np.isfinite(left_us[now] - left_us[before])
+    now, before = now[is_known], before[is_known]
+    took = left_us[now] - left_us[before]
+    waited = np.abs(took - (came_us[now] - came_us[before]))
     group, (ranks, rank) = group[now], distinct(rank[now])
     _, pair = combined(group, number[now], number[before])
     other = np.abs(took - medians_of(took, pair)[pair])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, simulate, write_run
 from cluster_simulate.job.spec import Framework
 from tests.analysis.one_rank import metadata_of, read_rank
+from tests.analysis.runs import simulated
 from tests.analysis.said import reason
 from tests.simulate.jobs import VARIETY
 
@@ -200,3 +202,18 @@ def test_a_damaged_database_costs_its_rank_and_not_the_analysis(
     assert code == 3
     assert {problem["rank"] for problem in document["problems"]} == {1}  # type: ignore[attr-defined]
     assert (tmp_path / "out/cluster_analysis.db").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_hosts_with_the_files_of_an_earlier_run_of_the_same_job_are_not_called_healthy(
+    tmp_path: Path, form: str
+) -> None:
+    sizes = {"tp": 2, "pp": 1, "dp": 8, "steps": 6, "ranks_per_host": 8}
+    run, earlier = (simulated(tmp_path / str(seed), seed=seed, form=form, **sizes) for seed in (1, 2))
+    assert analysed(run, tmp_path / "good")[1]["verdict"] == "healthy"
+    shutil.rmtree(run / "cluster_profiler" / "2")
+    shutil.copytree(earlier / "cluster_profiler" / "2", run / "cluster_profiler" / "2")
+    found = analysed(run, tmp_path / "out")[1]
+    assert found["verdict"] == "unknown"
+    assert "other_times" in json.dumps(found)
