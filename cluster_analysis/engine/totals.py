@@ -41,8 +41,9 @@ def step_calls(collectives: pa.Table) -> pa.Table:
     ends = collectives.select(["rank", "step", "start_ns"]).append_column(
         "end_ns", pc.add(collectives["start_ns"], lasted_ns)
     )
-    found = ends.group_by(["rank", "step"]).aggregate([("start_ns", "min"), ("end_ns", "max")])
-    return found.select(["rank", "step", "start_ns_min", "end_ns_max"]).rename_columns(STEP_CALLS.names)
+    sums = [("start_ns", "min"), ("end_ns", "max"), ("end_ns", "count")]
+    found = ends.group_by(["rank", "step"]).aggregate(sums)
+    return found.select(["rank", "step", *("_".join(one) for one in sums)]).rename_columns(STEP_CALLS.names)
 
 
 def _numbered(table: pa.Table) -> tuple[int, IntArray]:

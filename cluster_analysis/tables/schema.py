@@ -117,9 +117,16 @@ TOTALS = pa.schema(
     ]
 )
 
-#: When each rank's first communication operator of a step began and its last one ended, by its own clock.
+#: When each rank's first communication operator of a step began and its last one ended, by its own clock,
+#: and how many have both.
 STEP_CALLS = pa.schema(
-    [("rank", pa.int32()), ("step", pa.int64()), ("start_ns", pa.int64()), ("end_ns", pa.int64())]
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("n_calls", pa.int64()),
+    ]
 )
 
 #: When each member came to and left the collectives of a group in a step, by its own clock: one of them.

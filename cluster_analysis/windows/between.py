@@ -4,7 +4,7 @@ Preparing is counted from where the host begins a step to the first work of the 
 the host wait for the device in each step, the device still works on the step before for part of that time.
 Counted twice, it would make steps too long. And what a host does behind the last work of the device, before
 it ends the step (it writes a checkpoint), is in no column. Texts of profilers may hold the idle time as free
-time, too.
+time, too. Free time behind the last call of a step holds up the next one: there it is counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, numbers
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray, numbers
 from cluster_analysis.numeric.stats import median, medians_by
 from cluster_analysis.tables.schema import rows_of, with_columns
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TOLERANCE_SHARE
@@ -71,11 +71,18 @@ def _by_calls(steps: pa.Table, calls: pa.Table) -> pa.Table:
     may_be_twice = max(twice_us.max(), by_first_us.max()) > least_us
     counted = _in_free_time(steps, preparing, room, left, known) if may_be_twice else None
     if counted is not None:
-        return _less_free(steps, counted)
-    if median(twice_us) <= least_us and missing_us.max() <= least_us:
-        return steps
+        steps = _less_free(steps, counted)
+        room, left = _room_us(steps, calls)
+    elif median(twice_us) > least_us or missing_us.max() > least_us:
+        return _as_calls_tell(steps, left, known, at)
+    return _with_idle_behind(steps, room - preparing, left - preparing, _lacking(steps, calls))
+
+
+def _as_calls_tell(steps: pa.Table, left: FloatArray, known: BoolArray, at: IntArray) -> pa.Table:
+    """Return STEPS that last from last call to last call; `at` (N,) tells ranks apart."""
+    told, shown = numbers(steps["preparing_us"]), np.unique(at[known])
     inside = np.maximum(left, 0.0)  # samples move the first call of a step more often than its end
-    usual = np.full(len(ids), np.inf)
+    usual = np.full(int(at.max()) + 1, np.inf)
     usual[shown] = medians_by(inside[known], at[known])
     usual[~np.isfinite(usual)] = np.nan
     inside = np.where(known, inside, np.fmin(told, usual[at]))
@@ -83,6 +90,51 @@ def _by_calls(steps: pa.Table, calls: pa.Table) -> pa.Table:
     behind = np.where(known, np.clip(-left, 0.0, np.maximum(numbers(steps["free_us"]), 0.0)), 0.0)
     steps = _less_free(steps, behind)
     return with_columns(steps, preparing_us=pa.array(inside, from_pandas=True))
+
+
+def _with_idle_behind(
+    steps: pa.Table, by_first: FloatArray, by_last: FloatArray, is_lacking: BoolArray
+) -> pa.Table:
+    """Return STEPS in which idle time behind the last call of a step is preparing time of the next one.
+
+    A step that has more of it than others of its rank ends so much earlier, by its last call alone, and the
+    next one so much later. If that explains most of what its free time is longer, there that lies.
+
+    Args:
+        by_first: how much later than its totals say each step came, by first calls; NaN if unknown.
+        by_last: the same by last calls.
+        is_lacking: steps whose last call may be one of those that are not recorded.
+    """
+    first, last = np.nan_to_num(by_first), np.nan_to_num(by_last)
+    both = np.where(first * last > 0, np.clip(last, -abs(first), abs(first)), 0.0)
+    ids, rank = np.unique(steps["rank"].to_numpy(), return_inverse=True)
+    numbered, step = np.unique(steps["step"].to_numpy(), return_inverse=True)
+    behind = np.zeros((len(ids), len(numbered)))
+    free = np.full_like(behind, np.inf)
+    behind[rank, step] = both - last
+    free[rank, step] = np.nan_to_num(numbers(steps["free_us"]), nan=np.inf)
+    behind, free = (one - one.min(axis=1, keepdims=True) for one in (behind.cumsum(axis=1), free))
+    moved = np.where(behind >= HALFWAY * free, np.minimum(behind, free), 0.0)[rank, step]
+    moved[is_lacking] = 0.0
+    place = {key: row for row, key in enumerate(rows_of(steps, "rank", "step"))}
+    before = [place.get((one, number - 1), -1) for one, number in place]
+    told = numbers(steps["preparing_us"]) + np.r_[moved, 0.0][before]
+    return with_columns(_less_free(steps, moved), preparing_us=pa.array(told, from_pandas=True))
+
+
+def _lacking(steps: pa.Table, calls: pa.Table) -> BoolArray:
+    """Return which rows of STEPS lack calls that the rank has in other steps, and another rank does not."""
+    called = dict(zip(rows_of(calls, "rank", "step"), calls["n_calls"].to_pylist(), strict=True))
+    most, common = dict[int, int](), dict[int, int]()
+    for (rank, _), n_calls in called.items():
+        most[rank] = max(n_calls, most.get(rank, 0))
+    for (rank, step), n_calls in called.items():
+        common[step] = min(most[rank] - n_calls, common.get(step, most[rank]))
+    found = (
+        called.get(key, 0) + common.get(key[1], 0) < most.get(key[0], 0)
+        for key in rows_of(steps, "rank", "step")
+    )
+    return np.fromiter(found, bool)
 
 
 def _less_free(steps: pa.Table, counted: FloatArray) -> pa.Table:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.tables.schema import STEP_CALLS, STEPS
+from cluster_analysis.numeric.arrays import FloatArray, numbers
+from cluster_analysis.tables.schema import STEP_CALLS, STEPS, with_columns
 from cluster_analysis.windows.between import between_steps
 
 LEAD_US, TAIL_US = 2_000.0, 3_000.0
@@ -32,12 +32,18 @@ def recorded(ahead_us: FloatArray, busy_us: FloatArray) -> tuple[pa.Table, pa.Ta
             began_us = now_us + LEAD_US
             now_us += busy
             times_ns = {"start_ns": round(1000 * began_us), "end_ns": round(1000 * (now_us - TAIL_US))}
-            calls.append({"rank": rank, "step": step} | times_ns)
+            calls.append({"rank": rank, "step": step, "n_calls": 8} | times_ns)
     return pa.Table.from_pylist(steps, STEPS), pa.Table.from_pylist(calls, STEP_CALLS)
 
 
 def preparing(steps: pa.Table, n_steps: int) -> FloatArray:
     return steps["preparing_us"].to_numpy().reshape(-1, n_steps)
+
+
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    """The same times, but for the ns to which starts are rounded."""
+    for name in ("free_us", "preparing_us"):
+        assert found[name].to_pylist() == pytest.approx(expected[name].to_pylist(), abs=0.01)
 
 
 @pytest.mark.parametrize("n_ranks", [1, 4])
@@ -62,7 +68,7 @@ def test_a_rank_whose_host_comes_late_keeps_its_idle_time() -> None:
 
 def test_preparing_stays_as_recorded_where_hosts_wait_for_their_devices_in_each_step() -> None:
     steps, calls = recorded(np.zeros((4, 6)), np.full((4, 6), 5e4))
-    assert between_steps(steps, calls) is steps
+    assert_same(between_steps(steps, calls), steps)
 
 
 def test_preparing_stays_as_recorded_where_nothing_tells_when_steps_began() -> None:
@@ -85,7 +91,8 @@ def test_what_a_host_does_behind_the_last_work_of_a_step_is_idle_time() -> None:
 def test_longer_work_before_the_first_call_of_a_step_is_no_idle_time() -> None:
     steps, calls = recorded(np.zeros((4, 6)), np.full((4, 6), 5e4))
     start = calls["start_ns"].to_numpy() + np.tile(np.arange(6), 4) * 4_000_000  # as a device that gets hot
-    assert between_steps(steps, calls.set_column(2, STEP_CALLS.field("start_ns"), pa.array(start))) is steps
+    moved = with_columns(calls, start_ns=pa.array(start))
+    assert_same(between_steps(steps, moved), steps)
 
 
 def test_where_hosts_run_ahead_samples_before_the_first_call_are_no_idle_time() -> None:
@@ -133,6 +140,50 @@ def test_a_step_that_a_host_ended_late_shows_its_idle_time_once_where_hosts_run_
     expected[2, 3] += 6e4
     assert idle_us == pytest.approx(expected, abs=2 * IDLE_US)
     assert idle_us[2].sum() == pytest.approx(expected[2].sum(), abs=IDLE_US)
+
+
+def idle_in(free_us: FloatArray, behind: bool) -> tuple[pa.Table, pa.Table]:
+    """Steps (R, S) whose hosts wait for devices, which idle so long: behind the last call, or before it."""
+    steps, calls = recorded(np.zeros(free_us.shape), 5e4 + free_us)
+    busy_us = pa.array(numbers(steps["computing_us"]) - free_us.ravel())
+    steps = with_columns(steps, computing_us=busy_us, free_us=pa.array(100.0 + free_us.ravel()))
+    end_ns = calls["end_ns"].to_numpy() - behind * (1000 * free_us.ravel()).astype(np.int64)
+    return steps, with_columns(calls, end_ns=pa.array(end_ns))
+
+
+PAUSES_US = np.zeros((4, 6))
+PAUSES_US[2, 1:5] = 9e3, 0.0, 2e4, 4e3
+
+
+def test_free_time_behind_the_last_call_of_a_step_is_idle_time_before_the_next_one() -> None:
+    steps, calls = idle_in(PAUSES_US, behind=True)
+    found = between_steps(steps, calls)
+    assert found["free_us"].to_pylist() == pytest.approx([100.0] * 24, abs=0.01)
+    assert preparing(found, 6) == pytest.approx(IDLE_US + np.roll(PAUSES_US, 1, axis=1), abs=0.01)
+
+
+def test_free_time_between_the_calls_of_a_step_stays_there() -> None:
+    steps, calls = idle_in(PAUSES_US, behind=False)
+    assert_same(between_steps(steps, calls), steps)
+
+
+def test_work_behind_the_last_call_of_a_step_is_no_idle_time() -> None:
+    steps, calls = idle_in(PAUSES_US, behind=True)
+    works = with_columns(
+        steps,
+        computing_us=pa.array(numbers(steps["computing_us"]) + PAUSES_US.ravel()),
+        free_us=pa.array(np.full(24, 100.0)),
+    )
+    assert_same(between_steps(works, calls), works)
+
+
+def test_a_step_whose_last_record_is_lost_does_not_tell_where_a_pause_lies() -> None:
+    steps, calls = idle_in(PAUSES_US, behind=False)
+    end_ns = calls["end_ns"].to_numpy().copy()
+    end_ns[2 * 6 + 3] -= 15_000_000
+    n_calls = np.where(np.arange(24) == 2 * 6 + 3, 7, 8)
+    lost = with_columns(calls, end_ns=pa.array(end_ns), n_calls=pa.array(n_calls))
+    assert_same(between_steps(steps, lost), steps)
 
 
 @pytest.mark.parametrize("lacking", [slice(0, 1), slice(1, 4), slice(0, 4)])
