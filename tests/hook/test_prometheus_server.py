@@ -11,7 +11,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,12 @@ def fetch(address: str, path: str) -> str:
         return str(answer.read().decode())
 
 
+def answers(address: str, path: str) -> bool:
+    with suppress(OSError):
+        return bool(fetch(address, path))
+    return False
+
+
 @contextmanager
 def running(argv: list[str], log: Path) -> Iterator[str]:
     """Run a server on a port that it chooses; yields its address."""
@@ -93,6 +99,7 @@ def prometheus(exporter: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (root / "prometheus.yml").write_text(_CONFIGURATION.format(rules=RULES, target=exporter))
     argv = [_PROGRAMS[0], f"--config.file={root}/prometheus.yml", f"--storage.tsdb.path={root}/data"]
     with running(argv, root / "log") as address:
+        wait_until(lambda: answers(address, "/-/ready"))
         wait_until(lambda: asked(address, "cluster_analysis_verdict"))
         yield address
 

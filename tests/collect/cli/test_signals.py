@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def test_a_second_signal_ends_it_at_once(hosts: Hosts) -> None:
 @pytest.mark.parametrize("mode", ["--check", "--dry-run"])
 def test_a_signal_during_a_look_is_130_too(hosts: Hosts, mode: str) -> None:
     asked = hosts.directory / "asked"
-    hosts.add("alpha", ForceCommand=f"touch {asked}; exec sleep 60")
+    hosts.add("alpha", ForceCommand=f"touch {shlex.quote(str(asked))}; exec sleep 60")
     process = start(hosts, mode)
     wait_until(asked.exists, process)
     process.send_signal(signal.SIGTERM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shlex
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,8 +80,8 @@ class Came:
         self._sent, once = tmp_path / "sent", tmp_path / "once"
         once.touch()
         self.script = f"""
-if rm {once} 2>/dev/null; then
-  PYTHON "$@" | head -c 30000 | tee {self._sent}
+if rm {shlex.quote(str(once))} 2>/dev/null; then
+  PYTHON "$@" | head -c 30000 | tee {shlex.quote(str(self._sent))}
   {then}
 fi
 exec PYTHON "$@"

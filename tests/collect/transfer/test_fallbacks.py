@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -44,14 +45,13 @@ def test_a_host_that_offers_sftp_only_is_collected_file_by_file(start: Start, tr
 def login_script(path: Path, text: str) -> dict[str, str]:
     """Settings of a server whose logins run `text` first, as a shell's start-up file would."""
     path.write_text(f'{text}\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
-    return {
-        "ForceCommand": f'case "$SSH_ORIGINAL_COMMAND" in sh*) exec /bin/sh {path};; *) exec {SFTP};; esac'
-    }
+    first = f"exec /bin/sh {shlex.quote(str(path))}"
+    return {"ForceCommand": f'case "$SSH_ORIGINAL_COMMAND" in sh*) {first};; *) exec {SFTP};; esac'}
 
 
 def found_first(directory: Path) -> dict[str, str]:
     """Settings of a server whose logins look for programs there, and nowhere else."""
-    return login_script(directory.with_name("rc"), f"PATH={directory}; export PATH")
+    return login_script(directory.with_name("rc"), f"PATH={shlex.quote(str(directory))}; export PATH")
 
 
 def only(directory: Path, *tools: str) -> Path:
@@ -133,13 +133,14 @@ def test_a_file_that_tar_filled_up_with_zeros_is_never_taken_for_right(
     odd = next(root.iterdir()) / "odd\n name.json"
     odd.write_text("content")
     (tmp_path / "bin").mkdir()
+    counted = shlex.quote(str(tmp_path / "count"))
     program(
         tmp_path / "bin" / "tar",
         f'{shutil.which("tar")} "$@"\ncase "$1" in --version) exit;; esac\n'
-        f"echo >>{tmp_path}/count; [ $(wc -l <{tmp_path}/count) -gt {n_troubles} ] && exit\n"
+        f"echo >>{counted}; [ $(wc -l <{counted}) -gt {n_troubles} ] && exit\n"
         f"printf 'tar: %s: %s\\n' './{odd.relative_to(root)}' '{trouble}' >&2; exit 2",
     )
-    host = start(login_script(tmp_path / "rc", f"PATH={tmp_path}/bin:$PATH; export PATH"))
+    host = start(login_script(tmp_path / "rc", f"PATH={shlex.quote(str(tmp_path))}/bin:$PATH; export PATH"))
     if n_troubles == 1:
         host.collect_all()
         return

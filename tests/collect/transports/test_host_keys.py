@@ -117,7 +117,7 @@ def test_a_host_certificate_of_a_known_authority_is_enough(start: Start, lab: Ss
     authority, key = make_key(tmp_path / "authority"), make_key(tmp_path / "certified")
     sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", "host", "-h", "-n", "127.0.0.4", f"{key}.pub"]
     subprocess.run(sign, check=True)
-    host = start({"HostCertificate": f"{key}-cert.pub"}, host_key=key, known=False)
+    host = start({"HostCertificate": f'"{key}-cert.pub"'}, host_key=key, known=False)
     assert host.collect().state == "failed"
     lab.known_hosts.write_text(f"@cert-authority [127.0.0.*]:* {Path(f'{authority}.pub').read_text()}")
     assert host.collect().reason == ""

@@ -46,7 +46,7 @@ class Site:
         """Drop a request whose worker waits for its rank table; return the FIFO."""
         fifo = self.work_dir / f"table-{key}"
         os.mkfifo(fifo)
-        self.drop(key, nodes="n1", comment=f"profile_dir=p,profile_via=ssh,rank_table={fifo}")
+        self.drop(key, nodes="n1", comment=f"profile_dir=p,profile_via=ssh,rank_table={fifo.name}")
         return fifo
 
     def options(self, **options: float) -> DrainOptions:
