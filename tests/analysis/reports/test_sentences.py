@@ -349,3 +349,10 @@ def finding(
         facts=(said,),
         chain=chain,
     )
+
+
+@pytest.mark.parametrize("kind", ["late_first_operator", "devices_idle"])
+def test_a_time_of_all_ranks_that_is_a_median_says_so_as_its_cost_is_not(kind: str) -> None:
+    english, chinese = findings.SENTENCES[kind]
+    assert "_us:ms} (median)" in english
+    assert "_us:ms}（中位数）" in chinese
