@@ -15,8 +15,8 @@ from cluster_analysis.judge.measures.transfers import Mended, Transfers
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, codes, numbers
-from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import mean_lead, median
+from cluster_analysis.numeric.sorting import distinct, rows_at
+from cluster_analysis.numeric.stats import group_medians, mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.operations import record_of
@@ -229,15 +229,25 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
         return []
     local, exposed = view.local_us, view.uncovered_us
     with np.errstate(invalid="ignore"):
-        longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
+        longer = np.fmin.reduce(exposed - _usual(view, exposed), axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)
-        later = np.maximum(np.nan_to_num(np.fmax.reduce(local - median(local, 1)[:, None], axis=0)), 0.0)
+        later = np.maximum(np.nan_to_num(np.fmax.reduce(local - _usual(view, local), axis=0)), 0.0)
         adds_up = (later >= LATE_SHARE * longer) & (copied_share <= HALFWAY)
         unexplained = np.where(adds_up, 0.0, np.maximum(longer - later, 0.0))
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
         return []
     worst = int(np.argmax(unexplained))
     return [fact("long_step", longer_us=float(unexplained[worst]), step=view.steps[worst])]
+
+
+def _usual(view: JobView, times_us: FloatArray) -> FloatArray:
+    """What each rank has (R, S) in the middle of the steps with as many calls, or of all if none has."""
+    usual = np.broadcast_to(median(times_us, 1)[:, None], times_us.shape)
+    if view.graph is None:
+        return usual
+    program = distinct(np.bincount(view.graph.operator_step, minlength=len(view.steps)))[1]
+    is_alone = np.bincount(program)[program] == 1
+    return np.where(is_alone, usual, group_medians(times_us.T, program).T)
 
 
 def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> list[Fact]:

@@ -16,7 +16,7 @@ from cluster_analysis.replay.order import Instances, ReplayOrder, replay_order
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
-from cluster_analysis.trace.streams.points import with_points
+from cluster_analysis.trace.streams.points import POINT, with_points
 
 
 def laid_out(parts: list[StepEvidence], operators: pa.Table, packets: pa.Table) -> JobEvidence:
@@ -115,7 +115,7 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
 
     `steps` is empty afterwards: each column that nobody else holds is freed as soon as it is laid out.
     """
-    if not any(step.n_instances for step in steps):
+    if all(step.types == (POINT,) for step in steps):
         return None
     merged = _MergedSteps(with_points(with_voted_messages(steps)))
     n_steps = len(steps)
@@ -153,28 +153,16 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         without = timed(may_wait=False)
         transfer, waits, order = (transfer, waits, order) if without[2].has_circle else without
     return Graph(
-        ranks=ranks,
-        n_steps=n_steps,
-        rank=rank,
-        step=number_of_step,
-        operator=operator,
-        after=after,
-        sender=sender,
-        receiver=receiver,
+        ranks=ranks, n_steps=n_steps, rank=rank, step=number_of_step, operator=operator,
+        after=after, sender=sender, receiver=receiver,
         gap_us=np.nan_to_num(merged.column("instance_gap_us"), copy=False),
-        is_side=is_side,
-        is_p2p=is_p2p,
-        waits_for_receiver=waits,
-        transfer_us=transfer,
+        is_side=is_side, is_p2p=is_p2p, waits_for_receiver=waits, transfer_us=transfer,
         operator_step=np.repeat(np.arange(n_steps, dtype=np.int32), merged.n_operators_by_step),
         operator_group=merged.named("operator_group", "groups", merged.groups),
         operator_type=merged.named("operator_type", "types", merged.types),
         operator_place=merged.column("operator_place").astype(np.int32),
         operator_bytes=merged.column("operator_bytes"),
         operator_n_ranks=np.bincount(operator, minlength=len(transfer)),
-        groups=merged.groups,
-        types=merged.types,
-        measured_us=merged.by_rank("step_us"),
-        left_late_us=np.nan_to_num(merged.by_rank("left_late_us")),
-        order=order,
-    )
+        groups=merged.groups, types=merged.types, measured_us=merged.by_rank("step_us"),
+        left_late_us=np.nan_to_num(merged.by_rank("left_late_us")), order=order,
+    )  # fmt: skip

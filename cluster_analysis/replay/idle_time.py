@@ -8,7 +8,6 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.calls import QUIET_SHARE
-from cluster_analysis.trace.streams.points import POINT
 
 
 def whole_idle_us(
@@ -26,10 +25,9 @@ def whole_idle_us(
         idle_us: what the totals call idle.
         role: ranks that do the same work (R,).
     """
-    if POINT not in graph.types or idle_us.shape[1] != graph.n_steps:
+    if idle_us.shape[1] != graph.n_steps:
         return idle_us
-    is_point = (graph.operator_type == graph.types.index(POINT))[graph.operator]
-    return _with(idle_us, _chain_idle_us(graph, is_point, ranks, busy_us), role)
+    return _with(idle_us, _chain_idle_us(graph, graph.is_point, ranks, busy_us), role)
 
 
 def likely_idle_us(

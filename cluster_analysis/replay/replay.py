@@ -106,11 +106,14 @@ class Graph(Struct, frozen=True, dict=True):
 
         Where computing is separated from calls, gaps are the delay with which others leave the last call.
         """
-        if POINT in self.types:
-            is_point = (self.operator_type == self.types.index(POINT))[self.operator]
-            return self.sum_by_cell(np.where(is_point & ~self.is_side, self.gap_us, 0.0))
-        gaps_us = self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
-        return np.asarray(np.maximum(gaps_us - self.left_late_us.T, 0.0))
+        gaps_us = self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us)) - self.left_late_us.T
+        of_points_us = self.sum_by_cell(np.where(self.is_point, self.gap_us, 0.0))
+        return np.where(self.sum_by_cell(self.is_point) > 0, of_points_us, np.maximum(gaps_us, 0.0))
+
+    @cached_property
+    def is_point(self) -> BoolArray:
+        """Which instances (V,) are points, which move nothing."""
+        return np.array([one == POINT for one in self.types], bool)[self.operator_type][self.operator]
 
     def sum_by_cell(self, values: FloatArray | BoolArray, at: IntArray | slice = slice(None)) -> FloatArray:
         """Return sums of instances' values (all, or `at`), or how many are true, by rank and step (R, S)."""

@@ -80,17 +80,11 @@ class Calls(Struct, frozen=True, dict=True):
     @cached_property
     def moves_gradients(self) -> BoolArray:
         """True for calls that add up what the ranks have computed: none has anything to send before."""
-        return self._where(lambda one: one.moves == "gradients")
+        return self.moving("gradients")
 
-    @cached_property
-    def moves_weights(self) -> BoolArray:
-        """True for calls that fetch what the ranks will compute with."""
-        return self._where(lambda one: one.moves == "weights")
-
-    @cached_property
-    def moves_tokens(self) -> BoolArray:
-        """True for calls in which every rank sends different data to each."""
-        return self._where(lambda one: one.moves == "tokens")
+    def moving(self, what: str) -> BoolArray:
+        """True for calls that move `weights`, `gradients`, or `tokens`, as `Operation.moves` says."""
+        return self._where(lambda one: one.moves == what)
 
     @cached_property
     def is_receive(self) -> BoolArray:

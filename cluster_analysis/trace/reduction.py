@@ -30,6 +30,7 @@ from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
+from cluster_analysis.trace.streams.points import points_alone
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
@@ -55,7 +56,11 @@ def reduce_step(
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives, starts_agree=topology.starts_agree)
     if not len(calls):
-        return StepEvidence(step, own_steps, MATCHED.empty_table(), RANK_TIMES.empty_table(), own_links, None)
+        ranks = np.sort(own_steps["rank"].to_numpy())
+        is_known = len(ranks) and (numbers(own_steps["communication_us"]) == 0.0).all()
+        alone = points_alone(ranks, _step_time(own_steps, ranks)) if is_known else None
+        empty = MATCHED.empty_table(), RANK_TIMES.empty_table()
+        return StepEvidence(step, own_steps, *empty, own_links, alone)
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
     names = own_collectives["op_name"]
@@ -229,28 +234,17 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
         left_late_us=np.bincount(
             calls.rank, np.where(local.is_side, 0.0, late_before), len(calls.ranks)
         ).astype(np.float64),
-        instance_rank=calls.rank,
-        instance_operator=seen.operator,
+        instance_rank=calls.rank, instance_operator=seen.operator,
         instance_by_operator=seen.members.astype(np.int32),
-        instance_after=after,
-        instance_join=local.join,
-        instance_gap_us=gap + late_before,
-        instance_elapse_us=calls.elapse_us,
-        instance_sender=seen.ends.sender,
-        instance_receiver=seen.ends.receiver,
-        instance_is_send=calls.is_send,
-        instance_is_receive=calls.is_receive,
-        instance_is_p2p=calls.is_point_to_point,
-        instance_is_side=local.is_side,
-        instance_waits_last=local.waits_last,
-        operator_group=calls.group[first],
-        operator_type=calls.kind[first],
-        operator_place=seen.place[first],
-        operator_bytes=seen.size_bytes,
-        operator_transfer_us=transfer,
-        groups=calls.groups,
-        types=calls.types,
-    )
+        instance_after=after, instance_join=local.join, instance_gap_us=gap + late_before,
+        instance_elapse_us=calls.elapse_us, instance_sender=seen.ends.sender,
+        instance_receiver=seen.ends.receiver, instance_is_send=calls.is_send,
+        instance_is_receive=calls.is_receive, instance_is_p2p=calls.is_point_to_point,
+        instance_is_side=local.is_side, instance_waits_last=local.waits_last,
+        operator_group=calls.group[first], operator_type=calls.kind[first],
+        operator_place=seen.place[first], operator_bytes=seen.size_bytes, operator_transfer_us=transfer,
+        groups=calls.groups, types=calls.types,
+    )  # fmt: skip
     if not steps.num_rows or not is_one_queue(calls, local):
         return operators
     covered, computing, idle = (

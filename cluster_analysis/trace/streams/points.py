@@ -47,6 +47,17 @@ class _AddedPoints(Struct):
         return first + np.arange(len(before))
 
 
+def points_alone(ranks: IntArray, step_us: FloatArray) -> StepOperators:
+    """Return a step in which ranks (R,) do not communicate: each comes to its end by itself, at a point."""
+    n, nothing = len(ranks), np.zeros(len(ranks))
+    own, none, no = np.arange(n, dtype=np.int32), np.full(n, -1, np.int32), np.zeros(n, bool)
+    return StepOperators(
+        ranks, step_us, nothing, own, own, own, none, none, none, none, np.nan_to_num(step_us), nothing,
+        no, no, no, no, no, np.zeros(n, np.int32), np.zeros(n, np.int32), own, np.full(n, np.nan), nothing,
+        (POINT,), (POINT,),
+    )  # fmt: skip
+
+
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
     """Return the steps with points where computing goes on during calls; unchanged without a queue."""
     added = {

@@ -106,7 +106,7 @@ def _sums_during_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
     Computing needs the weights, so that fetching them is the main stream's. No more is summed than was
     fetched.
     """
-    fetches, sums = calls.moves_weights, calls.moves_gradients
+    fetches, sums = calls.moving("weights"), calls.moves_gradients
     if not fetches.any() or calls.is_point_to_point.any():
         return None
     n = len(calls.groups)
@@ -239,7 +239,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
     exchanges = np.zeros(len(calls.groups), bool)
-    exchanges[calls.group[calls.moves_tokens]] = True
+    exchanges[calls.group[calls.moving("tokens")]] = True
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (

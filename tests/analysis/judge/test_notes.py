@@ -23,7 +23,15 @@ from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from cluster_words import notes
 from cluster_words.findings import summary
 from tests.analysis.copies import replace, with_column
-from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
+from tests.analysis.jobs import (
+    Call,
+    collectives_table,
+    evidence_of,
+    evidence_of_tables,
+    judged,
+    small_topology,
+    steps_table,
+)
 from tests.analysis.runs import write_small_run
 from tests.analysis.said import notes_of
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
@@ -238,3 +246,51 @@ def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_fro
             assert of_capture == of_readers == verdict, told
     for kind in OPEN_NOTES:
         assert unless_open("healthy", [Fact(kind)], lacks=False) == "unknown"
+
+
+def judged_without(silent: set[int], *scenarios: str) -> Detection:
+    """Judge a job that does not communicate in these steps, as it sums gradients up over several."""
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=6, microbatches=2)
+    job = simulate(spec, [parse_scenario(text) for text in scenarios], seed=11)
+    where, parts = topology(job), list(tables(job).values())
+    steps, calls, links, operators = (
+        pa.concat_tables([getattr(one, name) for one in parts]).unify_dictionaries()
+        for name in ("steps", "collectives", "links", "operators")
+    )
+    named = sorted(set(steps["step"].to_pylist()))
+    spoken = [name for at, name in enumerate(named) if at not in silent]
+    calls, links = (one.filter(np.isin(np.asarray(one["step"]), spoken)) for one in (calls, links))
+    uncovered, is_silent = "communication_not_overlapped_us", ~np.isin(np.asarray(steps["step"]), spoken)
+    less = np.where(is_silent, np.asarray(steps[uncovered]), 0.0)
+    steps = with_column(steps, "stage_us", np.asarray(steps["stage_us"]) - less)
+    for name in ("communication_us", uncovered):
+        steps = with_column(steps, name, np.where(is_silent, 0.0, np.asarray(steps[name])))
+    return detect(evidence_of(where, steps, calls, links, operators), where)
+
+
+@pytest.mark.parametrize("silent", [{0, 2, 4}, {0, 1, 3, 4}, {5}])
+def test_a_job_that_communicates_in_some_of_its_steps_only_is_judged_whole(silent: set[int]) -> None:
+    healthy = judged_without(silent)
+    assert (healthy.verdict, [one.kind for one in healthy.notes]) == ("healthy", [])
+    (slow,) = [one for one in judged_without(silent, "slow_rank:1.25@5").findings if one.is_alarm]
+    assert (slow.ranks, slow.cause, slow.cost_ms_per_step) == ((5,), "compute", slow.cost_high_ms)
+
+
+@pytest.mark.parametrize(("steps", "is_open"), [((2, 5), False), ((2,), True)])
+def test_a_step_is_long_beside_steps_with_as_many_calls(steps: tuple[int, ...], is_open: bool) -> None:
+    where = on_hosts(16, 16)
+    calls = [
+        Call(rank, "allReduce", 5e5 + 4e5 * at, 3e5, number=at, step=step)
+        for rank, step in np.ndindex(16, 6)
+        for at in range(2 if step in steps else 1)
+    ]
+    table = evidence_of_computing(peers_agree(16, 6, share=0.5), where).step_table
+    name = "communication_not_overlapped_us"
+    longer = np.where(np.isin(np.asarray(table["step"]), steps), 4e5, 0.0) + np.asarray(table[name])
+    evidence = evidence_of(where, with_column(table, name, longer), collectives_table(calls))
+    asked = open_questions(build_view(evidence, where), evidence, (), Thresholds())
+    assert ("long_step" in [one.kind for one in asked]) == is_open
+
+
+def test_a_job_that_never_communicates_has_no_operators_to_replay() -> None:
+    assert "no_operators" in [one.kind for one in judged_without(set(range(6))).notes]
