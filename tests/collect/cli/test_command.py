@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -210,7 +211,9 @@ def test_a_run_directory_in_use_is_refused_with_its_owner(hosts: Hosts) -> None:
 def test_a_reader_that_stops_reading_is_no_error(hosts: Hosts) -> None:
     hosts.add("alpha")
     inventory = hosts.write()
-    collect = f"{sys.executable} -m cluster_collect --inventory {inventory} --output run --json"
+    collect = (
+        f"{sys.executable} -m cluster_collect --inventory {shlex.quote(str(inventory))} --output run --json"
+    )
     command = f"{collect} | true; echo ${{PIPESTATUS[0]}}"
     result = ran(["bash", "-c", command], cwd=hosts.directory, check=True)
     assert result.stdout == "0\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import shutil
 from pathlib import Path
 
@@ -43,11 +44,12 @@ def followed(work: Path, options: FollowOptions, n_commands: int = 1000) -> Outc
             (work / f"asked-{number}").mkdir()
             only = _ONLY.format(folder=work / f"asked-{number}", n=n_commands)
             script = program(work / f"only-{number}", only)
-            server = lab.start(f"127.0.0.{number + 1}", settings={"ForceCommand": str(script)})
+            server = lab.start(f"127.0.0.{number + 1}", settings={"ForceCommand": shlex.quote(str(script))})
             lines += [f"Host n{number}", f"  HostName {server.address}", f"  Port {server.port}"]
-        lines += ["Host *", f"  IdentityFile {lab.identity_file}", f"  UserKnownHostsFile {lab.known_hosts}"]
+        lines += ["Host *", f'  IdentityFile "{lab.identity_file}"']
+        lines += [f'  UserKnownHostsFile "{lab.known_hosts}"']
         (work / "config").write_text("\n".join(lines) + "\n")
-        job = a_job(work_dir=work, nodes=("n1", "n2"), comment=f"profile_dir={work}/disk-%N,profile_via=ssh")
+        job = a_job(work_dir=work, nodes=("n1", "n2"), comment="profile_dir=disk-%N,profile_via=ssh")
         job = dataclasses.replace(job, began_s=1.0)
         request = parse_request(job)
         assert request is not None
