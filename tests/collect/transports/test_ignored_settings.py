@@ -60,7 +60,7 @@ def test_it_is_named_once_for_many_hosts(config: Path) -> None:
 
 def test_included_files_count(config: Path, tmp_path: Path) -> None:
     (tmp_path / "more.conf").write_text("VerifyHostKeyDNS yes\n")
-    config.write_text(f"Host node*\n  Include {tmp_path}/*.conf\n")
+    config.write_text(f"Host node*\n  Include '{tmp_path}/*.conf'\n")
     (warning,) = ignored_settings([spec_of(config)])
     assert warning.startswith(f"{tmp_path}/more.conf:1: VerifyHostKeyDNS is not honoured")
     assert ignored_settings([spec_of(config, "other")]) == ()

@@ -16,9 +16,8 @@ def test_a_spool_on_a_file_system_of_the_network_is_a_problem(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_refused: bool
 ) -> None:
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(
-        f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / {site.spool.root} rw - {kind} x rw\n"
-    )
+    root = str(site.spool.root).replace(" ", r"\040")
+    mounts.write_text(f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / {root} rw - {kind} x rw\n")
     monkeypatch.setattr(file_systems, "_MOUNTS", mounts)
     monkeypatch.setattr(check, "read_configuration", dict)
     of_the_spool = list(check.check(site.spool))[1]
