@@ -92,8 +92,8 @@ class WhatIf:
     def ideal(self, suspects: Sequence[Suspect], savings: Sequence[Saving]) -> Ideal | None:
         """Return the mean step if all ranks were as their peers, stages even, and the network healthy.
 
-        It is no longer than once the suspects are repaired. The loss in the replay is subtracted from
-        the measured step, which all reports show.
+        It is no longer than once what makes them unlike is repaired. The loss in the replay is
+        subtracted from the measured step, which all reports show.
         """
         replay = self.replay
         if replay is None or replay.error_share > GOOD_ERROR:
@@ -104,7 +104,9 @@ class WhatIf:
         repair = repair_of(self._view, even, uneven)
         real = float(replay.step_us[replay.is_good].mean())
         ideal = float(np.asarray(even.replay([repair], replay.lead))[0][replay.is_good].mean())
-        most = max((one.cumulative_us or 0.0 for one in savings), default=0.0)
+        is_part = np.array([one.record.part is not None for one in suspects], bool)
+        order = np.argsort(saved_us := np.array([one.cumulative_us or 0.0 for one in savings]))
+        most = float(np.diff(saved_us[order], prepend=0.0)[is_part[order]].sum())
         measured = self._view.mean_step_us
         ideal = measured - max(0.0, real - ideal, most)
         return Ideal(measured, ideal) if ideal > 0 else None

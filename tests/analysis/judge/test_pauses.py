@@ -340,6 +340,15 @@ def test_the_parts_of_the_loss_add_up_to_it() -> None:
     )
 
 
+def test_what_all_ranks_lose_alike_is_no_part_of_the_loss_by_imbalance() -> None:
+    result = judged(HALF, "slow_rank:1.25@5", "input_bound:120")
+    (late,) = result.of_kind("input_bound")
+    ideal = result.detection.ideal
+    assert ideal is not None
+    saved_ms = max(one.cumulative_saving_ms or 0.0 for one in result.detection.findings)
+    assert (ideal.step_us - ideal.ideal_us) / 1e3 < saved_ms - 0.5 * (late.cost_ms_per_step or 0.0)
+
+
 def test_a_healthy_job_is_hardly_slower_than_its_ideal() -> None:
     ideal = judged(HALF).detection.ideal
     assert ideal is not None
