@@ -113,7 +113,10 @@ def _with_idle_behind(
     free = np.full_like(behind, np.inf)
     behind[rank, step] = both - last
     free[rank, step] = np.nan_to_num(numbers(steps["free_us"]), nan=np.inf)
-    behind, free = (one - one.min(axis=1, keepdims=True) for one in (behind.cumsum(axis=1), free))
+    behind, is_known = behind.cumsum(axis=1), np.ones(behind.shape, bool)
+    is_known[rank[is_lacking], step[is_lacking]] = False
+    behind -= np.where(is_known, behind, np.inf).min(axis=1, keepdims=True)
+    free -= free.min(axis=1, keepdims=True)
     moved = np.where(behind >= HALFWAY * free, np.minimum(behind, free), 0.0)[rank, step]
     moved[is_lacking] = 0.0
     place = {key: row for row, key in enumerate(rows_of(steps, "rank", "step"))}
@@ -123,13 +126,17 @@ def _with_idle_behind(
 
 
 def _lacking(steps: pa.Table, calls: pa.Table) -> BoolArray:
-    """Return which rows of STEPS lack calls that the rank has in other steps, and another rank does not."""
+    """Return which rows of STEPS lack calls that the rank has in other steps, and another rank does not.
+
+    The last step may have been cut while it ran: there all ranks may lack them.
+    """
     called = dict(zip(rows_of(calls, "rank", "step"), calls["n_calls"].to_pylist(), strict=True))
     most, common = dict[int, int](), dict[int, int]()
     for (rank, _), n_calls in called.items():
         most[rank] = max(n_calls, most.get(rank, 0))
     for (rank, step), n_calls in called.items():
         common[step] = min(most[rank] - n_calls, common.get(step, most[rank]))
+    common[max(common, default=0)] = 0
     found = (
         called.get(key, 0) + common.get(key[1], 0) < most.get(key[0], 0)
         for key in rows_of(steps, "rank", "step")
