@@ -229,8 +229,7 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
         return []
     local, exposed = view.local_us, view.uncovered_us
     with np.errstate(invalid="ignore"):
-        longer = np.fmin.reduce(exposed - _usual(view, exposed), axis=0)
-        longer = np.maximum(np.nan_to_num(longer), 0.0)
+        longer = np.maximum(np.nan_to_num(np.fmin.reduce(exposed - _usual(view, exposed), axis=0)), 0.0)
         later = np.maximum(np.nan_to_num(np.fmax.reduce(local - _usual(view, local), axis=0)), 0.0)
         adds_up = (later >= LATE_SHARE * longer) & (copied_share <= HALFWAY)
         unexplained = np.where(adds_up, 0.0, np.maximum(longer - later, 0.0))

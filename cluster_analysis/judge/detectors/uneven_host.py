@@ -46,7 +46,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if view.hosts[host] in slow_hosts or not any(one.are_large(own, quick_us) for one in places):
+            large = [(one.longer_us[own] - quick_us > one.least_us).any(axis=1).sum() for one in places]
+            if view.hosts[host] in slow_hosts or max(large) < FEWEST_PEERS:
                 continue
             # Idle time that most ranks have in a step is the job's, in whichever place it lies.
             of_others_us = median(np.delete(places[0].longer_us, own, axis=0), 0)
@@ -91,9 +92,6 @@ class _Place(Struct, frozen=True):
 
     longer_us: FloatArray
     least_us: float
-
-    def are_large(self, own: IntArray, quick_us: FloatArray) -> bool:
-        return bool((self.longer_us[own] - quick_us > self.least_us).any(axis=1).sum() >= FEWEST_PEERS)
 
     def of_host(self, own: IntArray, of_others_us: FloatArray) -> _OfHost:
         others = np.delete(self.longer_us, own, axis=0)

@@ -71,9 +71,8 @@ class Kernels(Struct, frozen=True):
         """
         longer = relative_to_other_hosts(np.log(np.where(known[:, None], self.call_us, np.nan)), view)
         follows = ~self.updates & (self.total_us >= SMALL_SHARE * self.total_us.sum())
-        least = np.fmin.reduce(longer[:, follows], axis=1, initial=np.inf) - median(
-            longer[:, self.updates], 1
-        )
+        least = np.fmin.reduce(longer[:, follows], axis=1, initial=np.inf)
+        least = least - median(longer[:, self.updates], 1)
         return np.where(np.isfinite(least), np.maximum(least, 0.0), 0.0)
 
     @property

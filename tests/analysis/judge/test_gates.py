@@ -247,6 +247,21 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
 
 
+@pytest.mark.parametrize(("kind", "saved_ms", "most_ms"), [
+    ("retransmission", 0.0, 50.0), ("retransmission", 30.0, 30.0), ("slow_link", 0.0, 0.0),
+])  # fmt: skip
+def test_calls_that_took_far_longer_and_hold_up_nobody_in_a_replay_may_cost_what_they_took(
+    kind: str, saved_ms: float, most_ms: float
+) -> None:
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= 1.12
+    suspect, context = suspected(computing)
+    event = replace(suspect, kind=kind, cause="bandwidth")
+    saving = Saving(1e3 * saved_ms, 1e3 * saved_ms, 1e3 * saved_ms, bound_us=0.05 * STEP_US)
+    finding = finding_of(event, saving, context)
+    assert (finding.cost_ms_per_step, finding.cost_high_ms) == (saved_ms, most_ms)
+
+
 @pytest.mark.parametrize(
     ("slow_steps", "pattern", "is_alarm"), [([1, 4, 6], "intermittent", True), ([3], "transient", False)]
 )
