@@ -101,9 +101,14 @@ def of_other_programs(folder: Path, staging: Path, owned: Sequence[Sequence[str]
     """
     if any((folder / name).exists() for name in (FINDINGS_NAME, PARTS_INDEX_NAME)):
         return ()
+    needed = (name for name in _needed(staging, owned) if name not in INSIGHT_CACHE_NAMES)
+    return tuple(name for name in needed if os.path.lexists(folder / name))
+
+
+def _needed(staging: Path, owned: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of what is written, and of what is one thing with it."""
     written = (names for names in owned if any((staging / name).exists() for name in names))
-    kept = (name for names in written for name in names if name not in INSIGHT_CACHE_NAMES)
-    return tuple(name for name in kept if os.path.lexists(folder / name))
+    return [name for names in written for name in names]
 
 
 def _renamed(folder: Path, name: str) -> Path:
@@ -167,10 +172,9 @@ def _replace(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> Non
     retired = staging / _RETIRED_NAME
     retired.mkdir()
     others = of_other_programs(folder, staging, owned)
-    written = [names for names in owned if any((staging / name).exists() for name in names)]
     placed: list[str] = []
     try:
-        for name in (name for names in written for name in names):
+        for name in _needed(staging, owned):
             if os.path.lexists(folder / name):
                 (folder / name).rename(_renamed(folder, name) if name in others else retired / name)
             if (staging / name).exists():

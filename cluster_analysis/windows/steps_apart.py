@@ -41,8 +41,9 @@ def _between(steps: Sequence[StepEvidence]) -> set[tuple[Step, Rank]]:
     if len(steps) < 2:
         return set()
     number = np.repeat([one.step for one in steps], [one.clocks.num_rows for one in steps])
-    columns = (np.concatenate([one.clocks[at].to_numpy() for one in steps]) for at in range(4))
-    group, rank, came_us, left_us = columns
+    group, rank, came_us, left_us = (
+        np.concatenate([one.clocks[at].to_numpy() for one in steps]) for at in range(4)
+    )
     order = np.lexsort((number, rank, group))
     member = combined(group, rank)[1][order]
     now, before = order[1:], order[:-1]
